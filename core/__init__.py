@@ -1,0 +1,1 @@
+"""Winnow's headless core: everything but the screens. It never imports Streamlit."""

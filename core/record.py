@@ -1,0 +1,55 @@
+"""The frozen base of everything that is stored or leaves the process, and how foreign data becomes one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from core.errors import InputError
+
+
+class Record(BaseModel):
+    """An immutable value. Unknown fields are refused, so a typo never vanishes silently."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    @classmethod
+    def read(cls, data: Any, *, where: str = "") -> Self:
+        """Validate foreign data.
+
+        Args:
+            data: what was handed in (usually a dict).
+            where: where it came from ("tasks.jsonl line 3"), put in front of the message.
+
+        Raises:
+            InputError: one plain sentence that names the field and the reason.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as e:
+            raise InputError(_first_sentence(e, where or cls.__name__.lower())) from e
+
+    def canonical(self) -> str:
+        """The value as JSON with sorted keys: equal values give equal bytes."""
+        return canonical_json(self.model_dump(mode="json"))
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spare white space; the form that hashes and dumps are made of."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 of a JSON value's canonical form, 64 hex digits."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def _first_sentence(error: ValidationError, where: str) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "value"
+    reason = first["msg"].removeprefix("Value error, ")
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{where}: {field}: {reason}{more}."

@@ -1,0 +1,159 @@
+"""Task, step, trajectory, rollout and group: what is tried, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue, field_validator
+
+from core.record import Record
+
+Split = Literal["train", "trial", "final"]
+"""train teaches, trial selects, final only reports (DESIGN 2.10)."""
+
+SPLITS: tuple[Split, ...] = ("train", "trial", "final")
+
+Outcome = Literal["scored", "unscored", "error"]
+"""What became of a rollout: scored, not to be scored (verifier could not tell), or broken off."""
+
+
+class VerifierSpec(Record):
+    """Which verifier checks a task, and its options (see `core.verifiers`)."""
+
+    kind: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Task(Record):
+    """One problem and what checks it."""
+
+    id: str = Field(min_length=1, max_length=200)
+    question: str = Field(min_length=1)
+    answer: str | None = None
+    """The right answer, where the verifier needs one."""
+    verifier: VerifierSpec = VerifierSpec(kind="text")
+    domain: str = "general"
+    split: Split = "train"
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("id", "domain")
+    @classmethod
+    def _no_control_characters(cls, value: str) -> str:
+        if any(ord(c) < 32 or ord(c) == 127 for c in value):
+            raise ValueError("must not hold control characters")
+        return value
+
+    @field_validator("question", "answer")
+    @classmethod
+    def _no_nul(cls, value: str | None) -> str | None:
+        if value is not None and "\x00" in value:
+            raise ValueError("must not hold the NUL character")
+        return value
+
+
+class Message(Record):
+    """One chat message, as it was sent or received."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    name: str | None = None
+    """Name of the tool, in a tool message."""
+
+
+class Step(Record):
+    """One tool call of an agent."""
+
+    tool: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    output: str = ""
+    success: bool | None = None
+    """None where no result was recorded; that is not success."""
+    error: str | None = None
+    duration_s: float | None = None
+    """Seconds."""
+
+
+class Trajectory(Record):
+    """The messages and steps of one attempt, and its final answer."""
+
+    messages: tuple[Message, ...] = ()
+    steps: tuple[Step, ...] = ()
+    answer: str = ""
+    finish_reason: str | None = None
+    """Why the model stopped: "stop", "length" (cut by max_tokens), ...; None where unknown."""
+
+
+class Score(Record):
+    """One verifier's verdict on one rollout."""
+
+    value: float | None = Field(default=None, ge=0, le=1)
+    """In [0, 1]; None where the verifier could not tell (that is not 0)."""
+    reason: str = ""
+    """Why there is no value, or what decided it."""
+    parts: dict[str, float] = Field(default_factory=dict)
+    """The components of a graded score, each in [0, 1], before weighting."""
+
+
+class Usage(Record):
+    """What model calls took."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+        )
+
+
+class Rollout(Record):
+    """One attempt at one task."""
+
+    id: str
+    group_id: str
+    task_id: str
+    replicate: int = Field(ge=0)
+    """Which of the G attempts of its group this is, from 0."""
+    trajectory: Trajectory = Trajectory()
+    scores: dict[str, Score] = Field(default_factory=dict)
+    """Verdict of each verifier, by its name."""
+    reward: float | None = None
+    """Weighted mean of the scores; any finite number; None while unscored (that is not 0)."""
+    advantage: float | None = None
+    """Reward relative to the group (DESIGN 2.1); None where nothing can be compared."""
+    usage: Usage = Usage()
+    error: str | None = None
+    """Why the attempt broke off; None when it ended by itself."""
+    injected: dict[str, str] = Field(default_factory=dict)
+    """Which experience stood behind each label of the injected text: {"G0": "E-0007"}."""
+    model: str = ""
+    duration_s: float | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.error is not None:
+            return "error"
+        return "unscored" if self.reward is None else "scored"
+
+
+GroupStatus = Literal["waiting", "informative", "uninformative", "failed"]
+
+
+class Group(Record):
+    """The G rollouts of one task under one library version and one configuration."""
+
+    id: str
+    run_id: str
+    task_id: str
+    epoch: int = 0
+    batch: int = 0
+    library_version: int = 0
+    status: GroupStatus = "waiting"
+    reason: str = ""
+    """Why the group teaches nothing: all right, all wrong, all equal, too few scored, all failed."""
+    rollouts: tuple[Rollout, ...] = ()
