@@ -1,6 +1,7 @@
 """Draft: an operation with what stands behind it, before it has an id and a status in the store.
 
-Every extractor hands back an `Outcome`, in which nothing is lost: operations in = drafts + joined + quarantined.
+Every extractor hands back an `Outcome`, in which nothing is lost: operations in = drafts + joined +
+quarantined.
 """
 
 from __future__ import annotations
