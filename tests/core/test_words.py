@@ -1,0 +1,101 @@
+"""What a word is, and when two texts are the same lesson."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import words
+from core.words import count_words, normalise
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+LATIN_WORDS = st.lists(st.from_regex(r"[a-z0-9_./()]*[a-z0-9][a-z0-9_./()]*", fullmatch=True), max_size=50)
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(words).attempted >= 6
+    assert doctest.testmod(words).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("  \n\t ", 0),
+        ("one", 1),
+        ("don't stop", 2),
+        ("https://example.org/a/b?c=d&e=f#g", 1),
+        ("xs[i]=f(x,y)**2", 1),
+        ("1,234,567.89", 1),
+        ("-> ... -- ( )", 0),
+        ("a — b—c", 3),
+        ("先读取文件", 5),
+        ("先用read_json读取", 5),
+        ("ひらがなとカタカナ", 9),
+        ("ラーメン・うどん", 7),
+        ("먼저 파일을 읽어라", 3),
+        ("👍", 1),
+        ("👍👍🏽", 1),
+        ("👩‍👩‍👧‍👦 ok", 2),
+        ("ตรวจสอบ", 2),
+        ("قرأ الملف", 2),
+        ("one\u00a0two\u3000three", 3),
+    ],
+)
+def test_words_are_counted_by_the_documented_rule(text: str, expected: int) -> None:
+    assert count_words(text) == expected
+
+
+@given(LATIN_WORDS)
+def test_words_between_spaces_count_one_each(parts: list[str]) -> None:
+    assert count_words(" ".join(parts)) == len(parts)
+
+
+@given(TEXTS, TEXTS)
+def test_counts_of_two_texts_add_up(first: str, second: str) -> None:
+    assert count_words(f"{first}\n{second}") == count_words(first) + count_words(second)
+
+
+@given(TEXTS)
+def test_normalising_twice_changes_nothing_more(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@given(LATIN_WORDS)
+def test_case_and_spacing_do_not_make_another_lesson(parts: list[str]) -> None:
+    assert normalise("  ".join(parts).upper()) == normalise(" ".join(parts))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Read the file first.", "read the file first"),
+        ("Read the file first!!", "- Read  the file\nfirst"),
+        ("Ｒｅａｄ the file", "read the file"),
+        ('"Read the file first."', "Read the file first"),
+        ("Straße zuerst", "STRASSE zuerst"),
+    ],
+)
+def test_the_same_lesson_is_recognised(first: str, second: str) -> None:
+    assert normalise(first) == normalise(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Answer `Yes`", "Answer `yes`"),
+        ('Answer "Yes" in English', 'Answer "YES" in English'),
+        ("Answer 'Yes'", "Answer 'yes'"),
+        ('Join with "  "', 'Join with " "'),
+        ("End with .", "End with !"),
+        ('End with ".".', 'End with "!".'),
+        ("Raise it to 2⁵", "Raise it to 25"),
+        ("-5 is allowed", "5 is allowed"),
+        ("1½ spoons", "11/2 spoons"),
+    ],
+)
+def test_a_lesson_that_means_something_else_is_another_one(first: str, second: str) -> None:
+    assert normalise(first) != normalise(second)
