@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from core.record import Record
+from core.settings import RunConfig
 
 Split = Literal["train", "trial", "final"]
 """train teaches, trial selects, final only reports (DESIGN 2.10)."""
@@ -133,6 +134,8 @@ class Rollout(Record):
     """Which experience stood behind each label of the injected text: {"G0": "E-0007"}."""
     model: str = ""
     duration_s: float | None = None
+    semantic: str = ""
+    """Semantic advantage S_i: why it did better or worse than its group, in words (DESIGN 2.4)."""
 
     @property
     def outcome(self) -> Outcome:
@@ -156,4 +159,101 @@ class Group(Record):
     status: GroupStatus = "waiting"
     reason: str = ""
     """Why the group teaches nothing: all right, all wrong, all equal, too few scored, all failed."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Scores that took no part in the rewards, with the reason."""
+    not_injected: dict[str, str] = Field(default_factory=dict)
+    """Experiences of the version that were left out of the prompt, with the reason."""
     rollouts: tuple[Rollout, ...] = ()
+
+
+RunStatus = Literal["waiting", "running", "done", "failed"]
+"""`running` without a process that holds the run's lock means: interrupted; the same command goes on."""
+
+
+class Tally(Record):
+    """Groups of a run by what became of them; they add up to `total` (DESIGN 3.1)."""
+
+    waiting: int = 0
+    informative: int = 0
+    uninformative: int = 0
+    failed: int = 0
+    reasons: dict[str, int] = Field(default_factory=dict)
+    """Why groups taught nothing, with counts."""
+
+    @property
+    def total(self) -> int:
+        return self.waiting + self.informative + self.uninformative + self.failed
+
+
+class Extraction(Record):
+    """What became of the operations of a run: suggested = proposed + joined + superseded + quarantined."""
+
+    suggested: int = 0
+    proposed: int = 0
+    joined: int = 0
+    superseded: int = 0
+    quarantined: int = 0
+    calls: dict[str, int] = Field(default_factory=dict)
+    """Model calls by stage."""
+    notes: tuple[str, ...] = ()
+
+
+class Run(Record):
+    """One execution of a learning configuration, or one file of recorded rollouts."""
+
+    id: str
+    """`R3`."""
+    kind: Literal["sampled", "recorded"] = "sampled"
+    status: RunStatus = "waiting"
+    config: RunConfig = RunConfig()
+    library_version: int = 0
+    model: str = ""
+    note: str = ""
+    """Why it failed, or where recorded rollouts came from."""
+    tally: Tally = Tally()
+    extraction: Extraction = Extraction()
+    usage: Usage = Usage()
+    """What its rollouts took; a reply from the cache counts with what it cost when it was made."""
+    created_at: str = ""
+    finished_at: str | None = None
+
+
+class GroupRow(Record):
+    """A group as a line of a list: everything but its rollouts."""
+
+    id: str
+    run_id: str
+    task_id: str
+    question: str
+    """The first 200 characters."""
+    domain: str
+    batch: int
+    status: GroupStatus
+    reason: str
+    size: int
+    scored: int
+    errors: int
+    mean: float | None
+    spread: float | None
+    """Largest minus smallest reward of the scored rollouts."""
+
+
+class SetAside(Record):
+    """A row of a file that was not imported, kept so that it can be mended."""
+
+    kind: Literal["task", "rollout"]
+    source: str
+    line: int
+    reason: str
+    raw: str
+
+
+class Event(Record):
+    """One line of the append-only log: who did what, to what, when."""
+
+    id: int
+    at: str
+    actor: str
+    kind: str
+    subject: str
+    data: dict[str, JsonValue] = Field(default_factory=dict)

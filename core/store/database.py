@@ -1,0 +1,138 @@
+"""The SQLite file: one connection for each thread, immediate transactions, numbered migrations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database as SqliteUtils
+
+BUSY_TIMEOUT_S = 60.0
+Row = dict[str, Any]
+
+
+class Database:
+    """A workspace's file. Handles never cross threads or processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._migrate()
+
+    @property
+    def handle(self) -> SqliteUtils:
+        """This thread's connection: pages and jobs run in threads, SQLite handles do not cross."""
+        handle: SqliteUtils | None = getattr(self._local, "handle", None)
+        if handle is None or self._local.pid != os.getpid():
+            handle = self._local.handle = self._connect()
+            self._local.pid = os.getpid()
+        return handle
+
+    def _connect(self) -> SqliteUtils:
+        from sqlite_utils import Database as SqliteUtils
+
+        connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # a kill loses nothing; only a power cut the last moments
+        connection.execute("PRAGMA foreign_keys = ON")
+        return SqliteUtils(connection, execute_plugins=False)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction that holds the write lock from its start; all or nothing. Joins one that is open.
+
+        `BEGIN IMMEDIATE` and not sqlite-utils' deferred `atomic()`: a read that is followed by a write would
+        otherwise fail with "database is locked" when somebody else wrote in between.
+        """
+        connection = self.handle.conn
+        if connection.in_transaction:
+            yield
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def rows(self, sql: str, *parameters: object) -> list[Row]:
+        """All rows of a query, each a dict."""
+        cursor = self.handle.conn.execute(sql, parameters)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def row(self, sql: str, *parameters: object) -> Row | None:
+        """The first row of a query, or None."""
+        found = self.rows(sql, *parameters)
+        return found[0] if found else None
+
+    def value(self, sql: str, *parameters: object) -> Any:
+        """The first column of the first row, or None."""
+        found = self.handle.conn.execute(sql, parameters).fetchone()
+        return found[0] if found else None
+
+    def execute(self, sql: str, *parameters: object) -> int:
+        """Run one statement inside an open transaction; returns how many rows it changed."""
+        if not self.handle.conn.in_transaction:
+            raise RuntimeError("a write needs an open transaction: use `with database.writing()`")
+        return self.handle.conn.execute(sql, parameters).rowcount
+
+    def insert(self, table: str, row: Row) -> None:
+        """Insert one row inside an open transaction."""
+        columns = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        self.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", *row.values())
+
+    def _migrate(self) -> None:
+        from core.migrations import MIGRATIONS
+
+        fresh = not self.path.exists() or self.path.stat().st_size == 0
+        try:
+            if not MIGRATIONS.pending(self.handle):
+                self._refuse_newer()
+                return
+            with self.writing():  # two processes: the second one waits, then finds nothing pending
+                if (pending := MIGRATIONS.pending(self.handle)) and not fresh:
+                    self._keep_copy(pending[0].name)
+                MIGRATIONS.apply(self.handle)
+        except sqlite3.DatabaseError as e:
+            raise InputError(
+                f"{self.path} cannot be used as a workspace file ({e}). Restore a backup or name another folder "
+                "with --workspace."
+            ) from e
+
+    def _refuse_newer(self) -> None:
+        from core.migrations import MIGRATIONS
+
+        known = {m.name for m in MIGRATIONS._migrations}
+        applied = {m.name for m in MIGRATIONS.applied(self.handle)}
+        if newer := sorted(applied - known):
+            raise InputError(
+                f"{self.path} was written by a newer Winnow (it has {newer[-1]}). Upgrade Winnow to open it."
+            )
+
+    def _keep_copy(self, before: str) -> None:
+        """Copy the file as it is before a migration; the write lock is held, so nothing changes meanwhile."""
+        target = self.path.with_name(f"{self.path.stem}.before-{before}{self.path.suffix}")
+        source = sqlite3.connect(self.path)
+        try:
+            partial = target.with_suffix(".partial")
+            copy = sqlite3.connect(partial)
+            source.backup(copy)
+            copy.close()
+            shutil.move(partial, target)
+        finally:
+            source.close()

@@ -1,0 +1,73 @@
+"""The store of one workspace: every table behind the noun it holds."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.record import canonical_json
+from core.store.calls import Calls, Embeddings
+from core.store.database import Database
+from core.store.endpoints import Endpoints
+from core.store.events import Clock, Events
+from core.store.proposals import Proposals
+from core.store.runs import Runs
+from core.store.tasks import Tasks
+from core.store.versions import Versions
+
+VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "duration_s"}
+"""Columns that tell when and how long: two equal histories differ in nothing else."""
+
+
+def utc_now() -> str:
+    """The time, UTC, to the second: `2026-11-29T18:30:00Z`."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Store:
+    """Everything on disk. Methods that only read take no lock; writes hold it from their first statement."""
+
+    def __init__(self, path: Path, clock: Clock = utc_now) -> None:
+        self._database = Database(path)
+        self.events = Events(self._database, clock)
+        self.tasks = Tasks(self._database, self.events)
+        self.endpoints = Endpoints(self._database, self.events)
+        self.runs = Runs(self._database, self.events)
+        self.calls = Calls(self._database, clock)
+        self.embeddings = Embeddings(self._database)
+        self.proposals = Proposals(self._database, self.events)
+        self.versions = Versions(self._database, self.events)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """One transaction over several nouns; all or nothing."""
+        return self._database.writing()
+
+    def dump(self) -> str:
+        """The whole content in a canonical form without times and durations, a line a row.
+
+        Two histories that did the same thing give equal dumps, whatever was killed and resumed on the way.
+        """
+        tables = self._database.rows(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+            " AND name NOT LIKE '\\_sqlite%' ESCAPE '\\' ORDER BY name"
+        )
+        lines = []
+        for table in (row["name"] for row in tables):
+            rows = self._database.rows(f"SELECT * FROM {table}")
+            lines += sorted(f"{table} {canonical_json(_comparable(table, row))}" for row in rows)
+        return "\n".join(lines) + "\n"
+
+
+def _comparable(table: str, row: dict[str, object]) -> dict[str, object]:
+    kept = {k: v for k, v in row.items() if k not in VOLATILE}
+    if isinstance(body := kept.get("body"), bytes):
+        kept["body"] = zlib.decompress(body).decode()
+    if isinstance(vector := kept.get("vector"), bytes):
+        kept["vector"] = vector.hex()
+    if table == "calls":
+        completion = json.loads(str(kept["completion"]))
+        kept["completion"] = {k: v for k, v in completion.items() if k not in VOLATILE}
+    return kept
