@@ -1,0 +1,116 @@
+"""What every built-in verifier is made of: its options, and the guard that keeps error apart from wrong.
+
+1. A `Check` is the options of one kind, validated when it is built, plus the rule that judges an answer.
+2. `Guarded` makes a `Verifier` of it: whatever stops the rule from judging (no right answer, an answer that
+   is too long, a fault of ours, a number that is no score) gives value None with a reason, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import ValidationError
+
+from core.errors import InputError
+from core.record import Record
+from core.rollout import Score, Task, Trajectory
+
+MAX_ANSWER = 50_000
+"""Characters; a longer answer is not judged (it is unscored, not wrong)."""
+
+
+class Check(Record):
+    """Options of one kind of verifier, and how it judges. Picklable."""
+
+    max_answer: ClassVar[int] = MAX_ANSWER
+
+    @property
+    def needs_answer(self) -> bool:
+        """Whether a task must bring its right answer."""
+        return True
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest answer that is judged."""
+        return self.max_answer
+
+    def ready(self, task: Task) -> None:
+        """Make sure that the task's own answer can be compared with.
+
+        Raises:
+            ValueError: it cannot, with one sentence that says why.
+        """
+
+    def judge(self, task: Task, answer: str) -> Score:
+        """Score an answer to a task that is `ready`; may raise, the guard is around it."""
+        raise NotImplementedError
+
+    @classmethod
+    def build(cls, kind: str, options: dict[str, Any]) -> Self:
+        """Validate the options of a spec.
+
+        Raises:
+            InputError: one sentence that names the option and what it may be.
+        """
+        try:
+            return cls.model_validate(options)
+        except ValidationError as e:
+            raise InputError(_sentence(kind, cls, e)) from e
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A `core.ports.Verifier` made of a check: it never raises for an attempt."""
+
+    kind: str
+    check: Check
+
+    def trouble(self, task: Task) -> str:
+        """Why this verifier cannot check this task; empty where it can."""
+        if self.check.needs_answer and (task.answer is None or not task.answer.strip()):
+            return f"the verifier {self.kind!r} needs an answer and the task has none"
+        try:
+            self.check.ready(task)
+        except ValueError as e:
+            return f"{e}"
+        return ""
+
+    def score(self, task: Task, trajectory: Trajectory) -> Score:
+        answer = trajectory.answer
+        if len(answer) > self.check.longest:
+            return Score(
+                reason=f"not judged: the answer has {len(answer)} characters, "
+                f"the verifier {self.kind!r} reads at most {self.check.longest}"
+            )
+        try:
+            if trouble := self.trouble(task):
+                return Score(reason=f"not judged: {trouble}")
+            score = self.check.judge(task, answer)
+        except Exception as e:  # noqa: BLE001  a fault in a verifier must never look like a wrong answer
+            return Score(reason=f"the verifier {self.kind!r} failed: {type(e).__name__}: {str(e)[:200]!r}")
+        numbers = [*score.parts.values(), *([] if score.value is None else [score.value])]
+        if wrong := [n for n in numbers if not 0 <= n <= 1]:  # NaN compares false, so it is caught too
+            return Score(reason=f"the verifier {self.kind!r} gave {wrong[0]}, which is no number from 0 to 1")
+        return score
+
+
+def quote(text: str, limit: int = 60) -> str:
+    """A short quotation that can always be printed and stored (half surrogates come out escaped)."""
+    return (
+        repr(text if len(text) <= limit else text[: limit - 1] + "…")
+        .encode("utf-8", "backslashreplace")
+        .decode()
+    )
+
+
+def _sentence(kind: str, cls: type[Check], error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    option = ".".join(str(part) for part in first["loc"]) or "options"
+    known = ", ".join(cls.model_fields)
+    if first["type"] == "extra_forbidden":
+        return f"The verifier {kind!r} has no option {option!r}; it knows: {known}."
+    if first["type"] == "missing":
+        return f"The verifier {kind!r} needs the option {option!r}; it knows: {known}."
+    reason = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"The verifier {kind!r}, option {option!r}: {reason[:1].lower()}{reason[1:]}."
