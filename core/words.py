@@ -75,6 +75,12 @@ def normalise(text: str) -> str:
     >>> normalise("End with .") == normalise("End with !")
     False
     """
+    while (after := _once(text)) != text:  # what is taken off may bare another bullet or quote
+        text = after
+    return text
+
+
+def _once(text: str) -> str:
     text = _compatible(text).strip()
     text = _unquoted(_BULLET.sub("", text))
     parts: list[str] = []
