@@ -1,0 +1,96 @@
+"""The cap of a run: calls, tokens and money, none of which is ever passed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from core.errors import BudgetError
+from core.rollout import Usage
+
+
+@dataclass
+class Hold:
+    """What one request may take, set aside until it is known what it took."""
+
+    worst: Usage
+    actual: Usage | None = None
+
+    def settle(self, actual: Usage) -> None:
+        """Say what the request took. A hold that is never settled counts in full."""
+        self.actual = actual
+
+
+@dataclass
+class Budget:
+    """What a run may spend, shared by all its calls; None = no cap.
+
+    Before a request its worst case is set aside; afterwards what it took is counted. A request that would pass a
+    cap waits while others, still under way, may turn out cheaper than feared, and is refused when they did not.
+    A call is one HTTP request that left this machine, retries included. Replies from the cache cost nothing.
+    The caps can be passed only by a server that uses more tokens than `max_tokens` allowed it.
+    """
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    """Prompt and completion tokens together."""
+    max_cost_usd: float | None = None
+    spent: Usage = field(default_factory=Usage)
+    """Start a resumed run with what it had spent before."""
+    held: Usage = field(default_factory=Usage)
+    """Set aside for requests under way."""
+    _flying: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    @asynccontextmanager
+    async def hold(self, worst: Usage) -> AsyncIterator[Hold]:
+        """Set the worst case of one request aside while it runs.
+
+        Raises:
+            BudgetError: it does not fit; the request must not be made.
+        """
+        while problem := self._problem(self.spent + self.held + worst):
+            if not self._flying or self._problem(self.spent + worst):
+                raise BudgetError(problem)
+            await self._changed.wait()
+        self.held += worst
+        self._flying += 1
+        hold = Hold(worst)
+        try:
+            yield hold
+        finally:
+            self._flying -= 1
+            # Sums of floats drift: with nothing under way, nothing is held.
+            self.held = _minus(self.held, worst) if self._flying else Usage()
+            self.spent += hold.worst if hold.actual is None else hold.actual
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    def _problem(self, total: Usage) -> str:
+        """Which cap the total would pass, as a sentence; empty if none."""
+        tokens = total.prompt_tokens + total.completion_tokens
+        if self.max_calls is not None and total.calls > self.max_calls:
+            return f"The cap of {self.max_calls:,} calls is reached: {self.spent.calls:,} were made."
+        if self.max_tokens is not None and tokens > self.max_tokens:
+            spent = self.spent.prompt_tokens + self.spent.completion_tokens
+            return (
+                f"The cap of {self.max_tokens:,} tokens could be passed by the next call: "
+                f"{spent:,} were used, and with it there could be {tokens:,}."
+            )
+        if self.max_cost_usd is not None and total.cost_usd > self.max_cost_usd + 1e-12:
+            return (
+                f"The cap of ${self.max_cost_usd:,.4f} could be passed by the next call: "
+                f"${self.spent.cost_usd:,.4f} were spent, and with it there could be ${total.cost_usd:,.4f}."
+            )
+        return ""
+
+
+def _minus(total: Usage, part: Usage) -> Usage:
+    return Usage(
+        calls=total.calls - part.calls,
+        prompt_tokens=total.prompt_tokens - part.prompt_tokens,
+        completion_tokens=total.completion_tokens - part.completion_tokens,
+        cost_usd=max(0.0, total.cost_usd - part.cost_usd),
+    )

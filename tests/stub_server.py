@@ -1,0 +1,485 @@
+"""An OpenAI-compatible server for tests: real HTTP on loopback, seeded replies, seeded faults.
+
+In a test:
+
+    with StubServer(faults=[Fault("status", 429, {"Retry-After": "2"})]) as stub:
+        ...                      # stub.base_url; stub.requests has every body and header; stub.stats() the counts
+
+As a process of its own, which outlives a client that is killed:
+
+    python -m tests.stub_server --port-file port --latency-ms 50 --seed 1 --rate-429 0.2
+
+Replies depend only on the request and on seed + i (i = position among the `n` choices), so the same replicate always
+gets the same text, asked for alone or together. Faults depend on the seed, the request and how often it was seen.
+`GET /stub/stats` gives the counts, `POST /stub/reset` clears them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import random
+import re
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+MODEL = "stub-model"
+
+FaultKind = Literal["status", "malformed", "truncated", "dropped", "empty", "wrong_types", "partial", "slow"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong."""
+
+    kind: FaultKind
+    status: int = 500
+    headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = "The server is having trouble."
+    code: str = ""
+    factor: float = 10.0
+    """"slow": so many times the latency."""
+    keep: tuple[int, ...] = (0,)
+    """"partial": positions of the choices that are sent."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the reply function sees: one replicate of one request."""
+
+    messages: list[dict[str, Any]]
+    seed: int
+    """Of this replicate: the request's seed + its position."""
+    body: dict[str, Any]
+
+    @property
+    def system(self) -> str:
+        return "\n".join(str(m["content"]) for m in self.messages if m["role"] == "system")
+
+    @property
+    def user(self) -> str:
+        """The last user message."""
+        return next((str(m["content"]) for m in reversed(self.messages) if m["role"] == "user"), "")
+
+    @property
+    def rng(self) -> random.Random:
+        """Seeded with the messages and the seed."""
+        return random.Random(f"{self.seed} {json.dumps(self.messages, sort_keys=True)}")
+
+
+ReplyFunction = Callable[[Asked], str]
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: dict[str, Any]
+
+
+CAPITALS = {
+    "france": "Paris", "italy": "Rome", "spain": "Madrid", "japan": "Tokyo", "norway": "Oslo", "egypt": "Cairo",
+    "germany": "Berlin", "austria": "Vienna", "portugal": "Lisbon", "greece": "Athens", "poland": "Warsaw",
+    "kenya": "Nairobi", "peru": "Lima", "chile": "Santiago", "cuba": "Havana", "ireland": "Dublin",
+}  # fmt: skip
+
+
+def solver(asked: Asked) -> str:
+    """A model that is partly right: each question has its own difficulty, each seed its own luck and manner.
+
+    Knows sums, differences and products of two numbers, and some capitals; other questions get one of two made-up
+    words, "right" for them being the first. With an injected experience ("[G0] ...") it is right more often.
+    """
+    answer, wrong = _solve(asked.user)
+    hardness = random.Random(asked.user).choice([0.15, 0.4, 0.6, 0.85])
+    if "[G0]" in asked.system:
+        hardness *= 0.6
+    rng = asked.rng
+    said = wrong if rng.random() < hardness else answer
+    return rng.choice(
+        [said, said, f"{said}.", f"The answer is {said}.", f"I think that it is {said}, all in all."]
+    )
+
+
+def _solve(question: str) -> tuple[str, str]:
+    rng = random.Random(question)
+    if found := re.search(r"(-?\d+)\s*([+*x×-]|plus|minus|times)\s*(-?\d+)", question):
+        a, b = int(found[1]), int(found[3])
+        value = a + b if found[2] in "+plus" else a - b if found[2] in "-minus" else a * b
+        return str(value), str(value + rng.choice([-2, -1, 1, 2, 10]))
+    if found := re.search(r"capital (?:city )?of (?:the )?(\w+)", question, re.IGNORECASE):
+        right = CAPITALS.get(found[1].lower(), f"{found[1]} City")
+        return right, rng.choice([c for c in CAPITALS.values() if c != right])
+    word = hashlib.sha256(question.encode()).hexdigest()
+    return word[:6], word[6:12]
+
+
+class StubServer:
+    """The server, in a thread of its own. Use as a context manager.
+
+    Args:
+        reply: gives the text of one replicate.
+        latency_s: between request and reply.
+        seed: of the faults drawn by rate.
+        rates: probability of each fault by name: "429", "5xx", or a `FaultKind` other than "status".
+        faults: queued for the next requests, one each (None = no fault), before any rate applies.
+        key: when given, requests without it are answered 401, with a part of the key that came, as providers do.
+        model: when given, other models are answered 404.
+        largest_n: a larger `n` is answered 400.
+        usage: "all" counts all choices, "first" only the first (as llama.cpp does), "none" sends no usage.
+        ignores_n: always send one choice.
+    """
+
+    def __init__(
+        self,
+        reply: ReplyFunction = solver,
+        *,
+        latency_s: float = 0.0,
+        seed: int = 0,
+        rates: Mapping[str, float] | None = None,
+        faults: Iterable[Fault | None] = (),
+        key: str | None = None,
+        model: str | None = None,
+        largest_n: int = 128,
+        usage: Literal["all", "first", "none"] = "all",
+        ignores_n: bool = False,
+        port: int = 0,
+    ) -> None:
+        self.reply = reply
+        self.latency_s = latency_s
+        self.seed = seed
+        self.rates = dict(rates or {})
+        self.faults: deque[Fault | None] = deque(faults)
+        self.key = key
+        self.model = model
+        self.largest_n = largest_n
+        self.usage = usage
+        self.ignores_n = ignores_n
+        self.port = port
+        self.requests: list[Received] = []
+        """Every chat request, in the order of arrival."""
+        self.keeps_requests = True
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._ready = threading.Event()
+        self.reset()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def reset(self) -> None:
+        self.requests.clear()
+        self._counts: Counter[str] = Counter()
+        self._in_flight = 0
+        self._in_flight_max = 0
+        self._seen: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
+        self._answered: Counter[str] = Counter()
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the start or the last reset.
+
+        calls: chat requests; answered: those that got a whole good reply; faults: by kind; replies: choices sent;
+        asked_again / answered_again: replicates asked for / answered more than once, each further time counted.
+        """
+        return {
+            "calls": self._counts["calls"],
+            "answered": self._counts["answered"],
+            "replies": sum(self._answered.values()),
+            "replicates": len(self._asked),
+            "asked_again": sum(n - 1 for n in self._asked.values()),
+            "answered_again": sum(n - 1 for n in self._answered.values()),
+            "repeats": {k: n for k, n in self._asked.items() if n > 1},
+            "faults": {
+                k.removeprefix("fault "): n for k, n in self._counts.items() if k.startswith("fault ")
+            },
+            "connections": self._counts["connections"],
+            "open_connections": len(self._writers),
+            "in_flight": self._in_flight,
+            "in_flight_max": self._in_flight_max,
+            "tokens": self._counts["tokens"],
+        }
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.serve()), daemon=True)
+        self._thread.start()
+        if not self._ready.wait(10):
+            raise RuntimeError("the stub server did not start")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    async def serve(self, port_file: Path | None = None, for_s: float | None = None) -> None:
+        """Serve until stopped, or for so many seconds."""
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        server = await asyncio.start_server(self._connection, "127.0.0.1", self.port)
+        self.port = server.sockets[0].getsockname()[1]
+        if port_file:  # whole or not at all: somebody is waiting for it
+            part = port_file.with_suffix(".part")
+            part.write_text(str(self.port))
+            os.replace(part, port_file)
+        self._ready.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), for_s)
+        server.close()
+        for writer in list(self._writers):
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+    # -- HTTP ---------------------------------------------------------------------------------
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._counts["connections"] += 1
+        self._writers.add(writer)
+        try:
+            while await self._one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Read one request and answer it. False when the connection is at its end."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {
+            k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in lines if line)
+        }
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        if path == "/stub/stats":
+            return await _send(writer, 200, self.stats())
+        if path == "/stub/reset" and method == "POST":
+            self.reset()
+            return await _send(writer, 200, {})
+        if path == "/v1/models":
+            return await _send(writer, 200, {"object": "list", "data": [{"id": self.model or MODEL}]})
+        if path != "/v1/chat/completions" or method != "POST":
+            return await _send(writer, 404, _error("Not found."))
+        self._counts["calls"] += 1
+        self._in_flight += 1
+        self._in_flight_max = max(self._in_flight_max, self._in_flight)
+        try:
+            return await self._chat(Received(path, headers, json.loads(raw)), writer)
+        finally:
+            self._in_flight -= 1
+
+    async def _chat(self, received: Received, writer: asyncio.StreamWriter) -> bool:
+        if self.keeps_requests:
+            self.requests.append(received)
+        body = received.body
+        n = body.get("n", 1)
+        identities = [_identity(body, i) for i in range(n)]
+        self._asked.update(identities)
+        fault = self._fault(identities[0])
+        if fault:
+            self._counts[f"fault {fault.status if fault.kind == 'status' else fault.kind}"] += 1
+        await asyncio.sleep(self.latency_s * (fault.factor if fault and fault.kind == "slow" else 1))
+        if refusal := self._refusal(received, n):
+            return await _send(writer, *refusal)
+        match fault.kind if fault else None:
+            case "status":
+                assert fault
+                return await _send(writer, fault.status, _error(fault.message, fault.code), fault.headers)
+            case "dropped":
+                writer.transport.abort()
+                return False
+            case "malformed":
+                return await _send(writer, 200, b'{"id": "chatcmpl-1", "choices": [{"index": 0, "mess')
+            case "truncated":
+                whole = json.dumps(self._completion(body, range(n))).encode()
+                return await _send(writer, 200, whole[: len(whole) // 2], length=len(whole))
+            case "wrong_types":
+                return await _send(
+                    writer, 200, {"choices": [{"index": i, "message": {"content": 7}} for i in range(n)]}
+                )
+        positions = [
+            i
+            for i in range(1 if self.ignores_n else n)
+            if not fault or fault.kind != "partial" or i in fault.keep
+        ]
+        completion = self._completion(body, positions, silent=bool(fault and fault.kind == "empty"))
+        if not writer.is_closing() and await _send(writer, 200, completion):
+            self._counts["answered"] += 1
+            self._counts["tokens"] += completion.get("usage", {}).get("total_tokens", 0)
+            self._answered.update(identities[i] for i in positions)
+            return True
+        return False
+
+    def _refusal(self, received: Received, n: int) -> tuple[int, dict[str, Any]] | None:
+        sent = received.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.key is not None and sent != self.key:
+            shown = f"{sent[:8]}{'*' * 12}{sent[-4:]}"
+            return 401, _error(
+                f"Incorrect API key provided: {shown}. Find yours on our page.", "invalid_api_key"
+            )
+        if self.model is not None and received.body.get("model") != self.model:
+            return 404, _error(f"The model `{received.body.get('model')}` does not exist.", "model_not_found")
+        if n > self.largest_n:
+            return 400, _error(
+                f"Field 'n': Value must be between 1 <= value <= {self.largest_n}, but got {n}"
+            )
+        return None
+
+    def _fault(self, identity: str) -> Fault | None:
+        if self.faults:
+            return self.faults.popleft()
+        self._seen[identity] += 1
+        draw = random.Random(f"{self.seed} {identity} {self._seen[identity]}").random()
+        for name, rate in self.rates.items():
+            if draw < rate:
+                if name == "429":
+                    return Fault(
+                        "status", 429, {"Retry-After": "0.05"}, "Rate limit reached.", "rate_limit_exceeded"
+                    )
+                return Fault("status", 503) if name == "5xx" else Fault(name)  # type: ignore[arg-type]
+            draw -= rate
+        return None
+
+    # -- replies ------------------------------------------------------------------------------
+
+    def _completion(
+        self, body: dict[str, Any], positions: Iterable[int], silent: bool = False
+    ) -> dict[str, Any]:
+        choices: list[dict[str, Any]] = []
+        counts: list[int] = []
+        for i in positions:
+            asked = Asked(body["messages"], int(body.get("seed") or 0) + i, body)
+            text = "" if silent else _fitted(self.reply(asked), body.get("response_format"))
+            text, reason, tokens = _cut(text, body)
+            message = {"role": "assistant", "content": text}
+            choices.append({"index": i, "message": message, "finish_reason": reason})
+            counts.append(tokens)
+        result: dict[str, Any] = {"id": "chatcmpl-stub", "object": "chat.completion", "created": 0}
+        result |= {"model": body.get("model", MODEL), "choices": choices}
+        if self.usage != "none":
+            prompt = sum(len(str(m["content"]).split()) for m in body["messages"])
+            count = sum(counts) if self.usage == "all" else sum(counts[:1])
+            result["usage"] = {
+                "prompt_tokens": prompt,
+                "completion_tokens": count,
+                "total_tokens": prompt + count,
+            }
+        if self.usage == "first":
+            result["timings"] = {"predicted_n": sum(counts[:1])}
+        return result
+
+
+def _identity(body: dict[str, Any], position: int) -> str:
+    """Of one replicate: the whole request, but for `n`."""
+    facts = {k: v for k, v in body.items() if k != "n"} | {"seed": int(body.get("seed") or 0) + position}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _cut(text: str, body: dict[str, Any]) -> tuple[str, str, int]:
+    """The text up to a stop word or `max_tokens` words, why it ended, and its tokens (words)."""
+    stop = body.get("stop") or []
+    for word in [stop] if isinstance(stop, str) else stop:
+        text = text.split(word, maxsplit=1)[0]
+    words = re.findall(r"\s*\S+", text)
+    limit = body.get("max_tokens") or len(words)
+    if len(words) > limit:
+        return "".join(words[:limit]), "length", limit
+    return text, "stop", len(words)
+
+
+def _fitted(text: str, response_format: Any) -> str:
+    """The text as a value of the JSON schema that was asked for, unless it is JSON already."""
+    if not isinstance(response_format, dict) or response_format.get("type") != "json_schema":
+        return text
+    with contextlib.suppress(ValueError):
+        if isinstance(json.loads(text), dict | list):
+            return text
+    return json.dumps(_instance(response_format["json_schema"]["schema"], text))
+
+
+def _instance(schema: dict[str, Any], text: str) -> Any:
+    match schema.get("enum", [None])[0] or schema.get("type"):
+        case "object":
+            return {k: _instance(v, text) for k, v in schema.get("properties", {}).items()}
+        case "array":
+            return [_instance(schema.get("items", {}), text)]
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case "string":
+            return text
+        case first:
+            return first
+
+
+def _error(message: str, code: str = "") -> dict[str, Any]:
+    return {
+        "error": {"message": message, "type": "invalid_request_error", "param": None, "code": code or None}
+    }
+
+
+async def _send(
+    writer: asyncio.StreamWriter,
+    status: int,
+    body: dict[str, Any] | bytes,
+    headers: Mapping[str, str] | None = None,
+    length: int | None = None,
+) -> bool:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [
+        f"HTTP/1.1 {status} X",
+        "Content-Type: application/json",
+        f"Content-Length: {length or len(raw)}",
+    ]
+    lines += [f"{k}: {v}" for k, v in (headers or {}).items()]
+    writer.write("\r\n".join([*lines, "", ""]).encode() + raw)
+    await writer.drain()
+    return length is None or length == len(raw)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port-file", type=Path, help="the port is written here once it is open")
+    parser.add_argument("--latency-ms", type=float, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--for-s", type=float, default=900, help="ends by itself after so many seconds")
+    parser.add_argument("--key", default=None)
+    parser.add_argument("--usage", choices=["all", "first", "none"], default="all")
+    parser.add_argument("--largest-n", type=int, default=128)
+    kinds = ["429", "5xx", "malformed", "truncated", "dropped", "empty", "wrong_types", "partial", "slow"]
+    for kind in kinds:
+        parser.add_argument(f"--rate-{kind.replace('_', '-')}", dest=f"rate_{kind}", type=float, default=0)
+    options = parser.parse_args()
+    stub = StubServer(
+        latency_s=options.latency_ms / 1000,
+        seed=options.seed,
+        rates={k: rate for k in kinds if (rate := getattr(options, f"rate_{k}"))},
+        key=options.key,
+        usage=options.usage,
+        largest_n=options.largest_n,
+        port=options.port,
+    )
+    stub.keeps_requests = False  # a long run would fill the memory
+    asyncio.run(stub.serve(options.port_file, options.for_s))
+
+
+if __name__ == "__main__":
+    main()
