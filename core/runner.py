@@ -164,20 +164,20 @@ def verdict(task: Task, trajectory: Trajectory, verifier: Verifier) -> dict[str,
 
 
 def finish(group: Group, *, weights: Mapping[str, float] | None = None) -> Group:
-    """Give a group its rewards, advantages and status, from the scores of its rollouts.
+    """Give a group its rewards, advantages and status, from the scores of its rollouts."""
+    made = group_rewards([None if r.error is not None else r.scores for r in group.rollouts], weights)
+    return settle(group.model_copy(update={"left_out": made.left_out}), made.values)
 
-    A rollout that has no scores keeps the reward that it was recorded with.
+
+def settle(group: Group, rewards: Sequence[float | None]) -> Group:
+    """Give a group these rewards, and the advantages and the status that follow; shape [G].
+
+    A rollout that broke off has no reward, whatever was recorded: an error is not a wrong answer.
     """
-    if any(r.scores for r in group.rollouts):
-        made = group_rewards([None if r.error is not None else r.scores for r in group.rollouts], weights)
-        rewards, left_out = list(made.values), made.left_out
-    else:
-        rewards, left_out = [None if r.error is not None else r.reward for r in group.rollouts], {}
-    found = signal(rewards, sum(r.error is not None for r in group.rollouts))
+    known = [None if r.error is not None else reward for r, reward in zip(group.rollouts, rewards, strict=True)]
+    found = signal(known, sum(r.error is not None for r in group.rollouts))
     rollouts = tuple(
         r.model_copy(update={"reward": reward, "advantage": advantage})
-        for r, reward, advantage in zip(group.rollouts, rewards, advantages(rewards), strict=True)
+        for r, reward, advantage in zip(group.rollouts, known, advantages(known), strict=True)
     )
-    return group.model_copy(
-        update={"rollouts": rollouts, "status": found.status, "reason": found.reason, "left_out": left_out}
-    )
+    return group.model_copy(update={"rollouts": rollouts, "status": found.status, "reason": found.reason})

@@ -164,12 +164,12 @@ class Runs:
 
     # --- groups and rollouts ---
 
-    def waiting(self, run_id: str) -> list[tuple[str, str]]:
-        """(group id, task id) of what is still to be sampled, in order: resuming is this query."""
+    def waiting(self, run_id: str) -> list[tuple[str, str, int]]:
+        """(group id, task id, batch) of what is still to be sampled, in order: resuming is this query."""
         rows = self._database.rows(
-            "SELECT id, task_id FROM groups WHERE run_id = ? AND status = 'waiting' ORDER BY ordinal", run_id
+            "SELECT id, task_id, batch FROM groups WHERE run_id = ? AND status = 'waiting' ORDER BY ordinal", run_id
         )
-        return [(row["id"], row["task_id"]) for row in rows]
+        return [(row["id"], row["task_id"], row["batch"]) for row in rows]
 
     def reopen_failed(self, run_id: str, actor: str) -> int:
         """Put groups with broken-off rollouts back into the queue; replies that came are in the cache."""

@@ -1,0 +1,218 @@
+"""What comes in: task files and recorded rollouts. Nothing that was handed in vanishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.errors import InputError
+from core.record import Record
+from core.rollout import Group, Rollout, SetAside, Split, Task, VerifierSpec
+from core.runner import finish, settle, verdict
+from core.settings import RunConfig
+from core.store import Store
+from core.verifiers import make_verifier
+
+if TYPE_CHECKING:
+    from core.importers.tasks import TaskFile
+    from core.importers.winnow_jsonl import Recorded, RecordedFile
+
+
+class TasksImported(Record):
+    """What became of the rows of a task file: `rows` = added + known + duplicates + set aside."""
+
+    source: str
+    rows: int
+    added: int
+    known: int
+    """Already in the workspace, unchanged."""
+    duplicates: int
+    """Repeated in the file, word for word."""
+    set_aside: tuple[SetAside, ...] = ()
+    moved: tuple[str, ...] = ()
+    """Put into another split, because a task with the same text is in it."""
+    notes: tuple[str, ...] = ()
+
+
+class RolloutsImported(Record):
+    """What became of the rows of a file of recorded rollouts."""
+
+    source: str
+    run_id: str | None
+    rows: int
+    rollouts: int
+    tasks_added: int
+    groups: int
+    informative: int
+    unscored: int
+    errors: int
+    known: bool = False
+    """The same file was imported before; nothing was changed."""
+    set_aside: tuple[SetAside, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Intake:
+    """Importing into one workspace."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read_tasks(
+        self,
+        data: bytes | Path,
+        *,
+        name: str = "",
+        mapping: Mapping[str, str] | None = None,
+        verifier: VerifierSpec | None = None,
+        domain: str | None = None,
+        split: Split | None = None,
+        seed: int = 0,
+    ) -> TaskFile:
+        """Read a task file without importing it: what would come in, what would not, and why.
+
+        Raises:
+            InputError: the file as a whole cannot be read, or the mapping names a column that it lacks.
+        """
+        from core.importers.tasks import read_tasks
+
+        return read_tasks(
+            data, name=name, mapping=mapping, verifier=verifier, domain=domain, split=split, seed=seed
+        )
+
+    def add_tasks(self, file: TaskFile, source: str, actor: str) -> TasksImported:
+        """Import what `read_tasks` found, in one transaction; rows that did not fit are kept aside."""
+        aside = [
+            SetAside(kind="task", source=source, line=r.line, reason=r.reason, raw=r.raw)
+            for r in file.rejected
+        ]
+        with self._store.writing():
+            self._store.tasks.set_aside(aside)
+            added = self._store.tasks.add(file.tasks, file.lines, source, actor)
+        return TasksImported(
+            source=source,
+            rows=file.rows,
+            added=added.added,
+            known=added.known,
+            duplicates=file.rows - len(file.tasks) - len(file.rejected),
+            set_aside=(*aside, *added.refused),
+            moved=added.moved,
+            notes=file.notes,
+        )
+
+    def add_rollouts(
+        self, data: bytes | Path, actor: str, *, name: str = "", form: str | None = None
+    ) -> RolloutsImported:
+        """Import a file of recorded rollouts as a run of its own, in one transaction.
+
+        The same file again changes nothing. Rewards are the recorded ones; a rollout with none is verified, where
+        its task can be.
+
+        Raises:
+            InputError: the file as a whole cannot be read, or holds no rollout.
+        """
+        from core.importers import read_rollouts
+
+        source = name or (data.name if isinstance(data, Path) else "rollouts")
+        file = read_rollouts(data, name=source, format=form)
+        aside = [
+            SetAside(kind="rollout", source=source, line=r.line, reason=r.reason, raw=r.raw)
+            for r in file.rejected
+        ]
+        if there := self._store.runs.by_request(file.content_hash):
+            return self._report(source, file, there.id, 0, aside, known=True)
+        if not file.rollouts:
+            with self._store.writing():
+                self._store.tasks.set_aside(aside)
+            first = f" The first: line {aside[0].line}: {aside[0].reason}." if aside else ""
+            raise InputError(f"{source} holds no rollout that could be imported.{first}")
+        return self._save(file, source, aside, actor)
+
+    def _save(self, file: RecordedFile, source: str, aside: list[SetAside], actor: str) -> RolloutsImported:
+        groups = _grouped(file)
+        with self._store.writing():
+            self._store.tasks.set_aside(aside)
+            tasks = list({t.id: t for t, _, _ in groups}.values())
+            added = self._store.tasks.add(tasks, [0] * len(tasks), source, actor)
+            if added.refused:
+                raise InputError(f"{source}: {added.refused[0].reason}.")
+            models = sorted({model for _, model, _ in groups})
+            run_id = self._store.runs.create(
+                RunConfig(group_size=max(2, *(len(rs) for _, _, rs in groups))),
+                [task for task, _, _ in groups],
+                [0] * len(groups),
+                request=file.content_hash,
+                kind="recorded",
+                library_version=0,
+                model=", ".join(models),
+                note=source,
+                actor=actor,
+            )
+            waiting = self._store.runs.waiting(run_id)
+            for (group_id, _, _), (task, _, recorded) in zip(waiting, groups, strict=True):
+                self._store.runs.save_group(_group(group_id, run_id, task, recorded))
+            self._store.runs.set_status(run_id, "done", actor)
+        return self._report(source, file, run_id, added.added, aside)
+
+    def _report(
+        self,
+        source: str,
+        file: RecordedFile,
+        run_id: str,
+        tasks_added: int,
+        aside: list[SetAside],
+        known: bool = False,
+    ) -> RolloutsImported:
+        tally = self._store.runs.get(run_id).tally
+        errors = sum(r.error is not None for r in file.rollouts)
+        return RolloutsImported(
+            source=source,
+            run_id=run_id,
+            rows=len(file.rollouts) + len(file.rejected),
+            rollouts=len(file.rollouts),
+            tasks_added=tasks_added,
+            groups=tally.total,
+            informative=tally.informative,
+            unscored=sum(r.error is None and r.reward is None and not r.scores for r in file.rollouts),
+            errors=errors,
+            known=known,
+            set_aside=tuple(aside),
+            notes=file.notes,
+        )
+
+
+def _grouped(file: RecordedFile) -> list[tuple[Task, str, list[Recorded]]]:
+    """Rollouts of one task and one model belong together, in the order in which they came."""
+    groups: dict[tuple[str, str], tuple[Task, str, list[Recorded]]] = {}
+    for recorded in file.rollouts:
+        key = (recorded.task.id, recorded.model)
+        groups.setdefault(key, (recorded.task, recorded.model, []))[2].append(recorded)
+    return list(groups.values())
+
+
+def _group(group_id: str, run_id: str, task: Task, recorded: list[Recorded]) -> Group:
+    rollouts = tuple(_rollout(group_id, task, i, r) for i, r in enumerate(recorded))
+    group = Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=rollouts)
+    if all(r.reward is None for r in recorded):
+        return finish(group)
+    # A recorded reward wins over what the scores would give: whoever recorded it may have weighed otherwise.
+    return settle(group, [r.reward for r in rollouts])
+
+
+def _rollout(group_id: str, task: Task, replicate: int, recorded: Recorded) -> Rollout:
+    scores = recorded.scores
+    if recorded.error is None and recorded.reward is None and not scores:
+        scores = verdict(task, recorded.trajectory, make_verifier(task.verifier))
+    return Rollout(
+        id=f"{group_id}-{replicate}",
+        group_id=group_id,
+        task_id=task.id,
+        replicate=replicate,
+        trajectory=recorded.trajectory,
+        scores=scores,
+        reward=recorded.reward,
+        usage=recorded.usage,
+        error=recorded.error,
+        model=recorded.model,
+    )

@@ -1,0 +1,145 @@
+"""Which model answers: endpoints, their roles, and the clients that are made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from core.errors import InputError, NotFoundError
+from core.settings import EMBEDDED, ROLES, Endpoint, Role
+from core.store import Store
+
+if TYPE_CHECKING:
+    from core.llm import Address, Budget, OpenAIChat, Probe
+    from core.ports import Embedder
+
+
+class Models:
+    """The endpoints of one workspace. The embedded model is always one of them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def all(self) -> list[Endpoint]:
+        """The embedded endpoint first, then the user's own by name."""
+        return [embedded(), *self._store.endpoints.all()]
+
+    def get(self, name: str) -> Endpoint:
+        """One endpoint.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        if name == EMBEDDED:
+            return embedded()
+        if found := self._store.endpoints.find(name):
+            return found
+        known = ", ".join(e.name for e in self.all())
+        raise NotFoundError(
+            f"There is no endpoint {name!r}; there are: {known}. `winnow endpoints add` makes one."
+        )
+
+    def save(self, endpoint: Endpoint, actor: str) -> None:
+        """Add an endpoint, or change the one of that name.
+
+        Raises:
+            InputError: the name is taken by the embedded model, or there is no address.
+            TrustError: the variable of its key may not be read (the local configuration says which may).
+        """
+        from core.trust import check_allowed
+
+        if endpoint.name == EMBEDDED:
+            raise InputError(
+                f"The name {EMBEDDED!r} belongs to the model that Winnow brings along; choose another one."
+            )
+        if not endpoint.base_url:
+            raise InputError(
+                f"Endpoint {endpoint.name!r} needs --base-url, such as http://127.0.0.1:8000/v1."
+            )
+        if endpoint.key_env:
+            check_allowed(endpoint.key_env)
+        self._store.endpoints.save(endpoint, actor)
+
+    def remove(self, name: str, actor: str) -> None:
+        """Forget an endpoint; runs that used it stay as they are.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            InputError: it is the embedded one.
+        """
+        if name == EMBEDDED:
+            raise InputError("The embedded model cannot be removed; it is only used where you choose it.")
+        self.get(name)
+        self._store.endpoints.remove(name, actor)
+
+    def roles(self) -> dict[Role, str | None]:
+        """Which endpoint has which role. Rollouts fall to the embedded model, the others to nobody."""
+        chosen = self._store.endpoints.roles()
+        return {role: chosen.get(role, EMBEDDED if role == "rollout" else None) for role in ROLES}
+
+    def set_role(self, role: Role, name: str | None, actor: str) -> None:
+        """Give a role to an endpoint.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        if name is not None:
+            self.get(name)
+        self._store.endpoints.set_role(role, name, actor)
+
+    def chat(self, name: str, budget: Budget | None = None) -> OpenAIChat:
+        """A client of an endpoint, with retries, budget and the workspace's cache.
+
+        Raises:
+            NotFoundError: there is no such endpoint.
+            TrustError, InputError: its key cannot be read.
+        """
+        from core.llm import OpenAIChat
+
+        endpoint = self.get(name)
+        connect = _connect_embedded if name == EMBEDDED else None
+        return OpenAIChat(
+            endpoint, connect=connect, cache=self._store.calls, budget=budget, rng=random.Random()
+        )
+
+    def test(self, name: str) -> Probe:
+        """Ask an endpoint a short question and tell what it can do."""
+        from core.llm import probe
+
+        connect = _connect_embedded if name == EMBEDDED else None
+        return asyncio.run(probe(self.get(name), connect=connect))
+
+    def embedder(self) -> Embedder:
+        """The embedded sentence embedder.
+
+        Raises:
+            ModelUnavailableError: it cannot be fetched.
+        """
+        from core.embedder import MiniLM
+
+        return MiniLM()
+
+
+def embedded() -> Endpoint:
+    """The endpoint of the model that Winnow brings along; its address is known once it is served."""
+    from core import local_model
+
+    return Endpoint(
+        name=EMBEDDED,
+        model=local_model.MODEL_NAME,
+        context_length=local_model.CONTEXT_LENGTH,
+        concurrency=2,  # one request fills all slots with n replies; a second one waits in the server
+        timeout_s=300,
+        sends_n=True,
+        json_schema=True,
+        extra=dict(local_model.SAMPLING_EXTRA),
+    )
+
+
+async def _connect_embedded() -> Address:
+    from core import local_model
+    from core.llm import Address
+
+    served = await asyncio.to_thread(local_model.acquire)
+    return Address(served.base_url, served.api_key)

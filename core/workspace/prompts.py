@@ -1,0 +1,58 @@
+"""What is injected for a task of a run: the selection of `core.memory` under the endpoint's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from core.injection import estimate_tokens
+from core.library import Library
+from core.memory import select
+from core.rollout import Task
+from core.runner import Prompt
+from core.settings import Endpoint, RunConfig
+from core.store import Store
+from core.workspace.models import Models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from core.ports import Embedder
+
+CHAT_TEMPLATE_TOKENS = 32
+"""What a chat template may add to a prompt."""
+
+
+class Prompts:
+    """Called with a task, gives its prompt. The embedder is loaded only where candidates must be ranked."""
+
+    def __init__(
+        self, library: Library, endpoint: Endpoint, config: RunConfig, store: Store, models: Models
+    ) -> None:
+        self._experiences = list(library)
+        self._endpoint = endpoint
+        self._config = config
+        self._store = store
+        self._models = models
+        self._embedder: Embedder | None = None
+
+    def __call__(self, task: Task) -> Prompt:
+        selection = select(
+            self._experiences,
+            task.question,
+            domain=task.domain,
+            budget_tokens=self._budget(task),
+            embed=self._embed,
+        )
+        return Prompt(selection.injection, {out.experience_id: out.why for out in selection.left_out})
+
+    def _budget(self, task: Task) -> int:
+        """The endpoint's injection budget, or less where the question and the reply need the room."""
+        free = self._endpoint.context_length - self._config.max_tokens - CHAT_TEMPLATE_TOKENS
+        return max(0, min(self._endpoint.injection_budget, free - estimate_tokens(task.question)))
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self._embedder is None:
+            self._embedder = self._models.embedder()
+        return self._store.embeddings.embed(texts, self._embedder)

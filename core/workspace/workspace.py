@@ -1,0 +1,102 @@
+"""One workspace: a folder with a database, and everything that can be done with it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from core.errors import InputError
+from core.record import Record
+from core.review import Review
+from core.rollout import Run, Tally
+from core.store import Store
+from core.store.events import Clock
+from core.store.store import utc_now
+from core.workspace.intake import Intake
+from core.workspace.learning import Learning
+from core.workspace.models import Models
+from core.workspace.shipping import Shipping
+
+VARIABLE = "WINNOW_WORKSPACE"
+FOLDER = ".winnow"
+DATABASE = "winnow.db"
+
+
+class Overview(Record):
+    """Where a workspace stands in the loop."""
+
+    tasks: dict[str, dict[str, int]]
+    """Number of tasks by domain and split."""
+    set_aside: int
+    runs: int
+    newest_run: Run | None
+    rollouts: int
+    groups: Tally
+    proposals: dict[str, int]
+    """Number of proposals by status."""
+    version: int
+    experiences: int
+
+    @property
+    def waiting_review(self) -> int:
+        return self.proposals.get("proposed", 0) + self.proposals.get("deferred", 0)
+
+    @property
+    def staged(self) -> int:
+        return self.proposals.get("approved", 0)
+
+
+class Workspace:
+    """Everything that pages and commands do, behind the noun that they do it to."""
+
+    def __init__(self, folder: Path, clock: Clock = utc_now) -> None:
+        """Open the workspace in a folder, or make one there.
+
+        Raises:
+            InputError: the folder cannot be used, or its database is of a newer Winnow.
+        """
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (note := folder / ".gitignore").exists():
+                note.write_text(
+                    "*\n", encoding="utf-8"
+                )  # rollouts hold what the tasks hold: not for a repository
+        except OSError as e:
+            raise InputError(f"The workspace folder {folder} cannot be used: {e.strerror or e}.") from e
+        self.store = Store(folder / DATABASE, clock)
+        self.models = Models(self.store)
+        self.intake = Intake(self.store)
+        self.learning = Learning(self.store, self.models, folder / "locks")
+        self.review = Review(self.store)
+        self.shipping = Shipping(self.store)
+
+    def overview(self) -> Overview:
+        runs = self.store.runs.newest(1)
+        library = self.store.versions.library()
+        return Overview(
+            tasks=self.store.tasks.counts(),
+            set_aside=self.store.tasks.count_aside(),
+            runs=self.store.runs.count(),
+            newest_run=runs[0] if runs else None,
+            rollouts=self.store.runs.count_rollouts(),
+            groups=self.store.runs.tally(),
+            proposals=self.store.proposals.counts(),
+            version=library.version,
+            experiences=len(library),
+        )
+
+
+def workspace_path(named: str | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that is meant: the one named, else `WINNOW_WORKSPACE`, else `.winnow` in the current folder."""
+    return Path(named or environ.get(VARIABLE) or FOLDER).expanduser().resolve()
+
+
+def whoami() -> str:
+    """The name that decisions are kept under; nobody checks it."""
+    try:
+        return os.environ.get("WINNOW_USER") or getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"
