@@ -1,0 +1,341 @@
+"""The extractor that needs no model: from the evidence of a batch to drafts of lessons (DESIGN 2.5).
+
+Lessons are looked for domain by domain, greedily: the clearest finding becomes a lesson; the next one must
+still hold among the rollouts that follow the first (DESIGN 5). Everything that was significant and did not
+become a lesson is told with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from core.evidence import (
+    Contrast,
+    Table,
+    answers_of,
+    contrast,
+    contrast_table,
+    sentence_of,
+)
+from core.evidence.instructions import Demand, conflicts, read_instruction
+from core.evidence.table import Bools
+from core.experience import (
+    EVIDENCE_CONFIDENCE,
+    START_CONFIDENCE,
+    Add,
+    Evidence,
+    Experience,
+    Finding,
+    Modify,
+    Quarantined,
+)
+from core.extraction.draft import Draft, Joined, Outcome
+from core.extraction.library_check import contradicted, nearest
+from core.extraction.sentences import Advice, Setting, advice_of, compose, leaks, setting_of
+from core.rollout import Group, Task
+from core.words import normalise
+
+SIGNIFICANT = 0.05
+PROPOSE_BELOW = 0.1
+"""Corrected p under which a finding becomes a proposal; weaker ones are noted."""
+
+NOTE_BELOW = 0.2
+COVERAGE = 0.8
+"""Share of the best rollouts that must follow a lesson (DESIGN 5): what the best do not need is no advice."""
+
+VANISHED_P = 0.2
+"""Uncorrected p above which an effect, looked at without cut-off answers, counts as gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A finding that says something, with its advice."""
+
+    finding: Finding
+    do: bool
+    advice: Advice
+
+    def followed(self, table: Table) -> Bools:
+        """Which rows do what it advises; shape [rows]."""
+        holds = table.column(self.finding.feature)
+        return holds if self.do else ~holds
+
+
+def propose(
+    groups: Sequence[tuple[Task, Group]],
+    library: Sequence[Experience],
+    *,
+    run_id: str,
+    seed: int,
+    epoch: int,
+    max_per_domain: int = 4,
+) -> Outcome:
+    """Draft lessons from what winners and losers of the informative groups did differently.
+
+    Args:
+        groups: the groups of a batch, each with its task; uninformative ones take no part.
+        library: live experiences of the version that the rollouts were made with.
+        run_id: goes with everything that is set aside.
+        seed: of the permutation test; with `epoch` and equal groups the outcome is equal.
+        epoch: epoch of the run.
+        max_per_domain: at most so many drafts of new or changed lessons for one domain.
+
+    Returns:
+        Drafts, operations joined with what is already there, and what fell out, with reasons.
+    """
+    answers = {normalise(a) for task, _ in groups for a in answers_of(task)} - {""}
+    outcome = Outcome()
+    for domain in sorted({task.domain for task, _ in groups}):
+        own = [(task, group) for task, group in groups if task.domain == domain]
+        if not any(group.status == "informative" for _, group in own):
+            continue
+        live = [e for e in library if e.status == "live" and e.domain == domain]
+        found = contrast(own, seed=(abs(seed), epoch))
+        search = _Search(domain, [t for t, _ in own], found, live, answers, run_id, seed=(abs(seed), epoch))
+        outcome += search.run(max_per_domain)
+    return outcome
+
+
+@dataclass(slots=True)
+class _Search:
+    """The greedy search of one domain, with what it has found so far."""
+
+    domain: str
+    tasks: Sequence[Task]
+    contrast: Contrast
+    live: Sequence[Experience]
+    answers: set[str]
+    run_id: str
+    seed: tuple[int, int]
+    drafts: list[Draft] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    chosen: list[Candidate] = field(default_factory=list)
+
+    def run(self, limit: int) -> Outcome:
+        table = self.contrast.table
+        if not self.contrast.findings:
+            self.notes.append(
+                f"{self.domain}: {table.groups} groups with winners and losers gave no feature enough support."
+            )
+        candidates = [c for c in self._candidates() if self._fit(c)]
+        candidates.sort(key=_order)
+        while candidates and len(self.chosen) < limit:
+            first, rest = candidates[0], candidates[1:]
+            core = first.followed(table) & self._followed()
+            tails = self._tails(first, rest, core)
+            self._draft(first, tails)
+            self.chosen += [first, *tails]
+            candidates = self._still(  # what follows must hold among those who follow the lesson
+                [c for c in rest if c not in tails]
+            )
+        for left in candidates:
+            self._set_aside(left, f"no room: the domain has {limit} drafts already")
+        for gone in contradicted(
+            self.live,
+            self.contrast,
+            {d.operation.experience_id for d in self.drafts if isinstance(d.operation, Modify)},
+        ):
+            self.drafts.append(self._as_draft(gone.operation, gone.findings, gone.rationale))
+        return Outcome(
+            drafts=tuple(self.drafts),
+            joined=tuple(self.joined),
+            quarantined=tuple(self.quarantined),
+            notes=tuple(self.notes),
+        )
+
+    # --- which findings may become advice ------------------------------------------------------------
+
+    def _candidates(self) -> list[Candidate]:
+        found = []
+        for finding in self.contrast.findings:
+            feature = self.contrast.features[finding.feature]
+            do = finding.odds_ratio > 1
+            advice = advice_of(feature, do=do)
+            if finding.p_corrected >= PROPOSE_BELOW:
+                if finding.p_corrected < NOTE_BELOW and advice:
+                    self.notes.append(f"{self.domain}, weak: {sentence_of(finding)}.")
+            elif advice is None:
+                self.notes.append(f"{self.domain}, true but no advice: {sentence_of(finding)}.")
+            else:
+                found.append(Candidate(finding, do, advice))
+        return found
+
+    def _fit(self, candidate: Candidate) -> bool:
+        reason = self._unfit(candidate)
+        if reason:
+            self._set_aside(candidate, reason)
+        return not reason
+
+    def _unfit(self, candidate: Candidate) -> str:
+        """Why a candidate must not become a lesson, or ""."""
+        table, advice = self.contrast.table, candidate.advice
+        if advice.numeric and not self._setting(advice).numeric:
+            return "the answers of these tasks are not numbers"
+        if against := self._against(advice.demands):
+            return f"contradicts the task's instruction ({against})"
+        best, followed = table.best, candidate.followed(table)
+        share = float(followed[best].mean())
+        if share < COVERAGE:
+            return f"only {share:.0%} of the best rollouts do it"
+        if self._truncated(candidate):
+            return "explained by truncation: it vanishes without the answers cut off by the token limit"
+        if leaked := leaks(self._text(candidate), self.answers):
+            return f"gives away an answer ({leaked!r})"
+        return ""
+
+    def _against(self, demands: frozenset[Demand]) -> str:
+        """The first demand of any of the domain's questions that the advice goes against."""
+        for task in self.tasks:
+            against = conflicts(demands, read_instruction(task.question))
+            if against:
+                return f"task {task.id} asks for: {', '.join(sorted(against)).replace('_', ' ')}"
+        return ""
+
+    def _truncated(self, candidate: Candidate) -> bool:
+        table = self.contrast.table
+        cut = table.column("cut")
+        if not cut.any():
+            return False
+        found = contrast_table(table.where(~cut), seed=self.seed, permutations=1).finding(
+            candidate.finding.feature
+        )
+        if found is None:
+            return False  # too few are left to tell; the rationale says so
+        return (found.odds_ratio > 1) != candidate.do or found.p > VANISHED_P
+
+    # --- the greedy step -------------------------------------------------------------------------------
+
+    def _followed(self) -> Bools:
+        """Rows that follow every lesson chosen so far."""
+        rows = np.ones(len(self.contrast.table.rollouts), dtype=np.bool_)
+        for candidate in self.chosen:
+            rows &= candidate.followed(self.contrast.table)
+        return rows
+
+    def _tails(self, first: Candidate, rest: Sequence[Candidate], core: Bools) -> list[Candidate]:
+        """Findings that only spell the first one out: they read better inside its sentence."""
+        if first.advice.subject != "form" or not first.advice.leads:
+            return []
+        table = self.contrast.table
+        within = contrast_table(table.where(core), seed=self.seed, permutations=1)
+        tails: list[Candidate] = []
+        for candidate in rest:
+            advice = candidate.advice
+            said = {first.advice.core, *(t.advice.tail for t in tails)}
+            if not advice.tail or advice.tail in said or _clash(first.advice, advice):
+                continue
+            implied = bool(candidate.followed(table)[core].all())
+            found = within.finding(candidate.finding.feature)
+            held = found is not None and found.p < SIGNIFICANT and (found.odds_ratio > 1) == candidate.do
+            if implied or held:
+                tails.append(candidate)
+        return tails[:3]
+
+    def _still(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those that still tell winners from losers among the rollouts that follow what is chosen."""
+        if not candidates:
+            return []
+        within = contrast_table(self.contrast.table.where(self._followed()), seed=self.seed)
+        kept = []
+        for candidate in candidates:
+            found = within.finding(candidate.finding.feature)
+            if found and found.p_corrected < PROPOSE_BELOW and (found.odds_ratio > 1) == candidate.do:
+                kept.append(candidate)
+            else:
+                self._set_aside(candidate, "adds nothing once the lesson above is followed")
+        return kept
+
+    # --- drafts -----------------------------------------------------------------------------------------
+
+    def _setting(self, advice: Advice) -> Setting:
+        return setting_of(self.tasks, self.domain, tools=advice.subject != "form")
+
+    def _text(self, candidate: Candidate, tails: Sequence[Candidate] = ()) -> str:
+        return compose(self._setting(candidate.advice), candidate.advice, [t.advice.tail for t in tails])
+
+    def _set_aside(self, candidate: Candidate, reason: str) -> None:
+        self.quarantined.append(
+            Quarantined(
+                reason=f"{self.domain}: {reason}",
+                raw=f"{self._text(candidate)} [{sentence_of(candidate.finding)}]",
+                run_id=self.run_id,
+                group_ids=self.contrast.evidence([candidate.finding]).group_ids,
+            )
+        )
+
+    def _draft(self, first: Candidate, tails: Sequence[Candidate]) -> None:
+        text = self._text(first, tails)
+        findings = [c.finding for c in (first, *tails)]
+        evidence = self.contrast.evidence(findings)
+        near = nearest(text, first.advice, self.live)
+        if near is not None and near.same:
+            self.joined.append(
+                Joined(
+                    text=text,
+                    into=near.experience.id,
+                    reason=near.why,
+                    evidence=evidence,
+                    group_ids=evidence.group_ids,
+                )
+            )
+            return
+        rationale = self._rationale(first, tails)
+        if near is not None:
+            operation: Add | Modify = Modify(
+                experience_id=near.experience.id, text=text, kind=first.advice.kind
+            )
+            rationale = f"{near.why} {rationale}"
+        else:
+            operation = Add(text=text, kind=first.advice.kind, domain=self.domain)
+        self.drafts.append(self._as_draft(operation, findings, rationale))
+
+    def _as_draft(self, operation: object, findings: Sequence[Finding], rationale: str) -> Draft:
+        evidence: Evidence = self.contrast.evidence(findings)
+        sure = findings[0].p_corrected < SIGNIFICANT
+        models = sorted({r.model for r in self.contrast.table.rollouts if r.model})
+        return Draft.model_validate(
+            {
+                "operation": operation,
+                "evidence": evidence,
+                "rationale": rationale,
+                "confidence": EVIDENCE_CONFIDENCE if sure else START_CONFIDENCE,
+                "learned_on": ", ".join(models),
+                "group_ids": evidence.group_ids,
+            }
+        )
+
+    def _rationale(self, first: Candidate, tails: Sequence[Candidate]) -> str:
+        parts = [sentence_of(c.finding) + "." for c in (first, *tails)]
+        table = self.contrast.table
+        share = float(first.followed(table)[table.best].mean())
+        parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do it.")
+        if self.chosen:
+            parts.append("It holds among the rollouts that follow the lessons above.")
+        cut = int(table.column("cut").sum())
+        if cut:
+            parts.append(f"{cut} of {len(table.rollouts)} answers were cut off by the token limit.")
+        if first.finding.p_corrected >= SIGNIFICANT:
+            parts.append("The evidence is weak (corrected p not below .05).")
+        return " ".join(parts)
+
+
+def _order(candidate: Candidate) -> tuple[bool, bool, float, float]:
+    """Sure ones first, then those that say what a good answer looks like, then the smallest p."""
+    finding = candidate.finding
+    return (
+        finding.p_corrected >= SIGNIFICANT,
+        not candidate.advice.leads,
+        finding.p_corrected,
+        finding.p,
+    )
+
+
+def _clash(a: Advice, b: Advice) -> bool:
+    from core.evidence.instructions import Instruction
+
+    return bool(conflicts(b.demands, Instruction(a.demands)))
