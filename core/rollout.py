@@ -195,6 +195,8 @@ class Extraction(Record):
     quarantined: int = 0
     calls: dict[str, int] = Field(default_factory=dict)
     """Model calls by stage."""
+    not_contrasted: dict[str, str] = Field(default_factory=dict)
+    """Informative groups that the model could not contrast, with the reason."""
     notes: tuple[str, ...] = ()
 
 

@@ -174,7 +174,9 @@ def settle(group: Group, rewards: Sequence[float | None]) -> Group:
 
     A rollout that broke off has no reward, whatever was recorded: an error is not a wrong answer.
     """
-    known = [None if r.error is not None else reward for r, reward in zip(group.rollouts, rewards, strict=True)]
+    known = [
+        None if r.error is not None else reward for r, reward in zip(group.rollouts, rewards, strict=True)
+    ]
     found = signal(known, sum(r.error is not None for r in group.rollouts))
     rollouts = tuple(
         r.model_copy(update={"reward": reward, "advantage": advantage})

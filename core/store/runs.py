@@ -167,7 +167,8 @@ class Runs:
     def waiting(self, run_id: str) -> list[tuple[str, str, int]]:
         """(group id, task id, batch) of what is still to be sampled, in order: resuming is this query."""
         rows = self._database.rows(
-            "SELECT id, task_id, batch FROM groups WHERE run_id = ? AND status = 'waiting' ORDER BY ordinal", run_id
+            "SELECT id, task_id, batch FROM groups WHERE run_id = ? AND status = 'waiting' ORDER BY ordinal",
+            run_id,
         )
         return [(row["id"], row["task_id"], row["batch"]) for row in rows]
 

@@ -112,6 +112,12 @@ class Tasks:
         )
         return [_task(row) for row in rows], int(total)
 
+    def sources(self) -> list[str]:
+        """Names of the files that the tasks came from."""
+        return [
+            row["source"] for row in self._database.rows("SELECT DISTINCT source FROM tasks ORDER BY source")
+        ]
+
     def counts(self) -> dict[str, dict[str, int]]:
         """Number of tasks by domain and split."""
         found: dict[str, dict[str, int]] = {}

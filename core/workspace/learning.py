@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from core.errors import BusyError, InputError, ModelError
-from core.experience import Operation, Proposal, targets_of, text_of
+from core.experience import Operation, Proposal, ProposalStatus, targets_of, text_of
 from core.library import Library
 from core.ports import Progress, silent
 from core.record import Record, content_hash
@@ -24,7 +24,7 @@ from core.settings import Endpoint, RunConfig
 from core.store import Store
 from core.verifiers import make_verifier
 from core.words import normalise
-from core.workspace.extracting import Found, Learned, extract
+from core.workspace.extracting import Found, Pair, extract
 from core.workspace.models import Models
 from core.workspace.prompts import Prompts
 
@@ -164,6 +164,33 @@ class Learning:
             raise
         return self._store.runs.get(run_id)
 
+    def propose(self, run_id: str, actor: str, progress: Progress = silent) -> Run:
+        """Draw lessons from the informative groups of a finished run, such as recorded rollouts; no model is asked.
+
+        What waits for a decision already is not proposed twice.
+
+        Raises:
+            InputError: the run is not finished, or its tasks are not there to teach.
+        """
+        from core.llm import Budget
+
+        run = self._store.runs.get(run_id)
+        if run.status != "done":
+            raise InputError(f"{run_id} is not finished: `winnow run --resume {run_id}` goes on with it.")
+        if not teaches(run):
+            raise InputError(
+                f"{run_id} is on {run.config.split} tasks; only train tasks teach (DESIGN 2.10)."
+            )
+        library = self._store.versions.library()
+        offline = run.model_copy(
+            update={"config": run.config.model_copy(update={"extraction_endpoint": None})}
+        )
+        found = asyncio.run(
+            extract(offline, self._informative(run_id), library, self._models, Budget(), progress)
+        )
+        self._propose(run, library, found, actor)
+        return self._store.runs.get(run_id)
+
     async def _learn(self, run: Run, actor: str, progress: Progress, caps: RunConfig) -> None:
         from core.llm import Budget
 
@@ -175,7 +202,8 @@ class Learning:
         )
         library = self._store.versions.library(run.library_version)
         await self._sample(run, library, budget, progress)
-        found = await extract(run, self._informative(run.id), library, self._models, budget, progress)
+        learned = self._informative(run.id) if teaches(run) else []
+        found = await extract(run, learned, library, self._models, budget, progress)
         self._propose(run, library, found, actor)
 
     async def _sample(self, run: Run, library: Library, budget: Budget, progress: Progress) -> None:
@@ -197,7 +225,7 @@ class Learning:
             ]
             await runner.sample(assignments, self._store.runs.save_group, progress)
 
-    def _informative(self, run_id: str) -> list[Learned]:
+    def _informative(self, run_id: str) -> list[Pair]:
         groups = self._store.runs.groups(run_id, "informative")
         return [(self._task(g.task_id), g) for g in groups]
 
@@ -210,19 +238,14 @@ class Learning:
     def _propose(self, run: Run, library: Library, found: Found, actor: str) -> None:
         """Write down all proposals of a run and that it is done, in one transaction."""
         with self._store.writing():
-            fresh, joined = self._not_yet_proposed(found.outcome.drafts)
-            proposals = [_proposal(draft, run, library) for draft in fresh]
+            fresh, joined = self._not_yet_proposed(found.drafts)
+            proposals = [_proposal(d, run, library, "proposed", "") for d in fresh]
+            proposals += [_proposal(s.draft, run, library, "superseded", s.reason) for s in found.superseded]
             self._store.proposals.add(proposals, actor)
             self._store.proposals.quarantine(found.outcome.quarantined)
             self._store.runs.save_semantic(found.semantic)
-            counted = found.extraction.model_copy(
-                update={
-                    "proposed": len(proposals),
-                    "joined": found.extraction.joined + joined,
-                    "notes": found.outcome.notes,
-                }
-            )
-            self._store.runs.save_extraction(run.id, counted)
+            counted = {"proposed": len(fresh), "joined": found.extraction.joined + joined}
+            self._store.runs.save_extraction(run.id, found.extraction.model_copy(update=counted))
             self._store.runs.set_status(run.id, "done", actor)
 
     def _not_yet_proposed(self, drafts: Sequence[Draft]) -> tuple[list[Draft], int]:
@@ -233,6 +256,11 @@ class Learning:
         return fresh, len(drafts) - len(fresh)
 
 
+def teaches(run: Run) -> bool:
+    """Whether lessons may be drawn from a run: trial tasks select and final tasks report, they never teach."""
+    return run.config.split == "train"
+
+
 def _same(operation: Operation) -> tuple[str, tuple[str, ...], str, str]:
     """What makes two operations one: the kind, the targets, the normalised text, the domain."""
     text = text_of(operation)
@@ -240,11 +268,13 @@ def _same(operation: Operation) -> tuple[str, tuple[str, ...], str, str]:
     return operation.op, targets_of(operation), normalise(text) if text else "", domain
 
 
-def _proposal(draft: Draft, run: Run, library: Library) -> Proposal:
+def _proposal(draft: Draft, run: Run, library: Library, status: ProposalStatus, reason: str) -> Proposal:
     targets = targets_of(draft.operation)
     return Proposal(
         id="",  # the store gives it
         operation=draft.operation,
+        status=status,
+        reason=reason,
         extractor=draft.extractor,
         rationale=draft.rationale,
         evidence=draft.evidence.model_copy(update={"group_ids": draft.evidence.group_ids or draft.group_ids}),

@@ -103,6 +103,19 @@ class Models:
             endpoint, connect=connect, cache=self._store.calls, budget=budget, rng=random.Random()
         )
 
+    def key_present(self, name: str) -> bool | None:
+        """Whether the key of an endpoint can be read; None where it needs none. The key itself is not kept."""
+        from core.trust import read_key
+
+        variable = self.get(name).key_env
+        if variable is None:
+            return None
+        try:
+            read_key(variable)
+        except InputError:
+            return False
+        return True
+
     def test(self, name: str) -> Probe:
         """Ask an endpoint a short question and tell what it can do."""
         from core.llm import probe
@@ -123,7 +136,7 @@ class Models:
 
 def embedded() -> Endpoint:
     """The endpoint of the model that Winnow brings along; its address is known once it is served."""
-    from core import local_model
+    import core.local_model as local_model
 
     return Endpoint(
         name=EMBEDDED,
@@ -138,7 +151,7 @@ def embedded() -> Endpoint:
 
 
 async def _connect_embedded() -> Address:
-    from core import local_model
+    import core.local_model as local_model
     from core.llm import Address
 
     served = await asyncio.to_thread(local_model.acquire)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 from core.errors import InputError
-from core.packs import EXPORTERS, PackContent
+from core.packs import EXPORTERS, PackCheck, PackContent, verify_pack
 from core.record import Record
 from core.store import Store
 
@@ -27,9 +28,9 @@ class Shipping:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def forms(self) -> list[str]:
-        """Names of the forms that a version can be exported in."""
-        return list(EXPORTERS)
+    def forms(self) -> dict[str, str]:
+        """The forms that a version can be exported in, each with what it is for."""
+        return {name: exporter.about for name, exporter in EXPORTERS.items()}
 
     def content(
         self, version: int | None = None, *, name: str = "winnow", provenance: bool = True
@@ -78,9 +79,65 @@ class Shipping:
             experiences=len(content.experiences),
         )
 
+    def write(
+        self,
+        form: str,
+        target: Path | None,
+        actor: str,
+        *,
+        version: int | None = None,
+        name: str = "winnow",
+        provenance: bool = True,
+    ) -> tuple[Exported, Path]:
+        """Export into a file and remember it. An AGENTS.md keeps everything outside the marked region.
+
+        Args:
+            form: one of `forms`.
+            target: the file, or a folder for it; None is the current folder.
+            actor: who ships.
+            version: which version; None is the newest.
+            name: name of the pack.
+            provenance: False leaves out who and what the lessons came from.
+
+        Raises:
+            InputError: there is no such form, nothing to ship, or the file cannot be written.
+            PackError: something in it must not be shipped, such as a secret.
+        """
+        exported = self.export(form, version, name=name, provenance=provenance)
+        path = target or Path()
+        path = path / exported.name if path.is_dir() else path
+        place = EXPORTERS[form].place
+        data = exported.data
+        try:
+            if place is not None and path.exists():
+                data = place(self.content(version, name=name, provenance=provenance), path.read_bytes())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.partial")
+            partial.write_bytes(data)
+            partial.replace(path)
+        except OSError as e:
+            raise InputError(f"{path} cannot be written: {e.strerror or e}.") from e
+        self.record(exported, actor, path.name)
+        return exported.model_copy(update={"data": data, "sha256": hashlib.sha256(data).hexdigest()}), path
+
+    def verify(self, data: bytes) -> PackCheck:
+        """Check a pack: sizes, checksums, schema.
+
+        Raises:
+            PackError: it is not sound; the sentence says why.
+        """
+        return verify_pack(data)
+
     def record(self, exported: Exported, actor: str, target: str) -> None:
-        """Remember that a version was shipped."""
+        """Remember that a version was shipped; the same file twice is remembered once."""
         with self._store.writing():
+            newest = self._store.events.newest(1, subject=f"version {exported.version}")
+            if (
+                newest
+                and newest[0].kind == "pack.exported"
+                and newest[0].data.get("sha256") == exported.sha256
+            ):
+                return
             self._store.events.append(
-                actor, "pack.exported", str(exported.version), sha256=exported.sha256, target=target
+                actor, "pack.exported", f"version {exported.version}", sha256=exported.sha256, target=target
             )

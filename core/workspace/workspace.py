@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.errors import InputError
+from core.ports import Progress, silent
 from core.record import Record
 from core.review import Review
 from core.rollout import Run, Tally
@@ -17,6 +18,7 @@ from core.store.store import utc_now
 from core.workspace.intake import Intake
 from core.workspace.learning import Learning
 from core.workspace.models import Models
+from core.workspace.sample import SampleLoaded, load_sample
 from core.workspace.shipping import Shipping
 
 VARIABLE = "WINNOW_WORKSPACE"
@@ -72,6 +74,10 @@ class Workspace:
         self.learning = Learning(self.store, self.models, folder / "locks")
         self.review = Review(self.store)
         self.shipping = Shipping(self.store)
+
+    def load_sample(self, actor: str, progress: Progress = silent) -> SampleLoaded:
+        """Import the sample project; again, it changes nothing."""
+        return load_sample(self.intake, self.learning, actor, progress)
 
     def overview(self) -> Overview:
         runs = self.store.runs.newest(1)

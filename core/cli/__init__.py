@@ -1,0 +1,74 @@
+"""The command line: `winnow COMMAND`, or `python -m core COMMAND`."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+COMMANDS = {
+    "demo": ("core.cli.demo:demo", "Run the whole loop on the sample project with the embedded model."),
+    "app": ("core.cli.app:app", "Serve the web app on this machine."),
+    "tasks": ("core.cli.tasks:tasks", "Import tasks, list them, see the rows that were kept aside."),
+    "rollouts": ("core.cli.rollouts:rollouts", "Import rollouts that were recorded elsewhere."),
+    "endpoints": ("core.cli.endpoints:endpoints", "Add, test and list the models that Winnow may ask."),
+    "run": ("core.cli.run:run", "Sample groups of rollouts, score them, and propose lessons."),
+    "runs": ("core.cli.runs:runs", "List runs; show one, its groups, a group, a rollout."),
+    "review": ("core.cli.review:review", "Decide on proposals: approve, edit, reject, defer, undo."),
+    "publish": ("core.cli.library:publish", "Publish what was approved as a new version of the library."),
+    "rollback": ("core.cli.library:rollback", "Make a new version that reads as an earlier one did."),
+    "library": ("core.cli.library:library", "Show experiences, where they came from, and versions."),
+    "pack": ("core.cli.pack:pack", "Export a version for your agents; verify a pack."),
+    "log": ("core.cli.log:log", "Show who did what and when."),
+    "dump": ("core.cli.log:dump", "Print the workspace in a canonical form, without times."),
+}
+"""Command -> where it is, and its one line of help: so that `winnow --help` loads none of them."""
+
+MANUAL = """Curate experience libraries: short lessons from groups of rollouts that make a frozen model do better.
+
+\b
+The loop, end to end:
+  winnow tasks import tasks.jsonl        tasks with a checkable outcome
+  winnow run --group-size 8              G rollouts each, scored; proposals with evidence
+  winnow review list                     what waits for a person
+  winnow review approve P-0001           exact text; reject, edit, defer, undo
+  winnow publish -m "First lessons"      all approved proposals, atomically, as a version
+  winnow pack export -o lessons.zip      what was measured is what ships
+Without any key it runs on an embedded model: try `winnow demo`.
+
+\b
+Every command takes --workspace DIR (or the variable WINNOW_WORKSPACE; default .winnow/ in the current
+folder) and --json (one JSON value on standard output; progress goes to standard error).
+
+\b
+Exit codes: 0 done; 1 done, with something set aside; 2 refused, nothing was changed;
+3 not finished (endpoint not available, cap reached, workspace busy): the same command goes on.
+"""
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module when it is used: heavy libraries are nobody's business before that."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    help=MANUAL,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(package_name="winnow", prog_name="winnow")
+def main() -> None:
+    pass

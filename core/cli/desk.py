@@ -1,0 +1,158 @@
+"""What every command shares: the workspace, the two ways of answering, exit codes, progress."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from pydantic import BaseModel
+
+from core.errors import ApplyError, BusyError, InputError, ModelError, WinnowError
+
+if TYPE_CHECKING:
+    from core.workspace import Workspace
+
+DONE, SET_ASIDE, REFUSED, UNFINISHED = 0, 1, 2, 3
+
+
+class Desk:
+    """One call of the command line."""
+
+    def __init__(self, folder: str | None, as_json: bool) -> None:
+        self.folder = folder
+        self.as_json = as_json
+        self.code = DONE
+
+    @functools.cached_property
+    def workspace(self) -> Workspace:
+        from core.workspace import Workspace, workspace_path
+
+        return Workspace(workspace_path(self.folder))
+
+    @functools.cached_property
+    def who(self) -> str:
+        from core.workspace.workspace import whoami
+
+        return whoami()
+
+    def answer(self, result: object, *lines: str, set_aside: bool = False) -> None:
+        """Give the result: as JSON on standard output, or as lines for a person."""
+        if set_aside:
+            self.code = SET_ASIDE
+        if self.as_json:
+            click.echo(json.dumps(plain(result), ensure_ascii=False, indent=2))
+        else:
+            for line in lines:
+                click.echo(line)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """A `Progress` on standard error: a bar on a terminal, a line each tenth elsewhere."""
+        _show_progress(what, done, total)
+
+    def refuse(self, error: WinnowError) -> NoReturn:
+        """End with the error's one sentence."""
+        click.echo(f"winnow: {error}", err=True)
+        if self.as_json:
+            click.echo(json.dumps({"error": str(error)}, ensure_ascii=False))
+        sys.exit(REFUSED if isinstance(error, InputError | ApplyError) else UNFINISHED)
+
+
+Command = Callable[..., None]
+
+
+def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Command]:
+    """Make a function a command that takes --workspace and --json; its first argument is the `Desk`."""
+
+    def wrap(function: Command) -> click.Command:
+        @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
+        @click.option(
+            "--workspace",
+            metavar="DIR",
+            help="Folder of the workspace; default $WINNOW_WORKSPACE or .winnow/.",
+        )
+        @functools.wraps(function)
+        def call(workspace: str | None, as_json: bool, **options: object) -> None:
+            desk = Desk(workspace, as_json)
+            try:
+                function(desk, **options)
+            except (InputError, ApplyError, ModelError, BusyError) as e:
+                desk.refuse(e)
+            except KeyboardInterrupt:
+                click.echo(
+                    "\nStopped. What was finished is kept; the same command goes on from there.", err=True
+                )
+                sys.exit(UNFINISHED)
+            sys.exit(desk.code)
+
+        command: click.Command = click.command(name)(call)
+        if group is not None:
+            group.add_command(command)
+        return command
+
+    return wrap
+
+
+def plain(value: object) -> Any:
+    """A JSON value of a record, of a list of them, or of something that is one already."""
+    if isinstance(value, BaseModel):
+        return {**value.model_dump(mode="json"), **_derived(value)}
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return value
+
+
+def _derived(value: BaseModel) -> dict[str, Any]:
+    return {"total": value.total} if hasattr(value, "total") else {}
+
+
+def table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> list[str]:
+    """Columns that line up, as wide as they need to be; the last one runs on."""
+    cells = [[one_line(str(c)) for c in row] for row in rows]
+    widths = [max(len(h), *(len(r[i]) for r in cells)) if cells else len(h) for i, h in enumerate(headers)]
+    lines = [headers, *cells]
+    return [
+        "  ".join([*(c.ljust(w) for c, w in zip(line[:-1], widths, strict=False)), line[-1]])
+        for line in lines
+    ]
+
+
+def one_line(text: str, width: int = 90) -> str:
+    """A text on one line without control characters: a terminal obeys those."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def visible(text: str) -> str:
+    """A text with its line breaks, but with every other control character made visible."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+_shown: dict[str, int] = {}
+
+
+def _show_progress(what: str, done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        width = 30
+        filled = width * done // total if total else 0
+        bar = (
+            f"{what:<10} [{'#' * filled}{'.' * (width - filled)}] {done:,}/{total:,}"
+            if total
+            else f"{what} {done:,}"
+        )
+        click.echo(f"\r{bar}", err=True, nl=total > 0 and done >= total)
+        return
+    tenth = 10 * done // total if total else done
+    if _shown.get(what) != tenth:
+        _shown[what] = tenth
+        click.echo(f"{what}: {done:,}" + (f" of {total:,}" if total else ""), err=True)

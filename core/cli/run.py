@@ -1,0 +1,86 @@
+"""`winnow run`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.desk import Desk, plural, verb
+from core.errors import InputError
+from core.rollout import SPLITS, Run
+from core.settings import RunConfig
+
+
+@verb(None, "run")
+@click.option("--endpoint", help="Who is asked; default: the endpoint with the role 'rollout'.")
+@click.option(
+    "--extraction-endpoint", help="Who draws lessons beside the evidence extractor; default: the role."
+)
+@click.option("--group-size", "-g", type=int, default=8, show_default=True, help="Rollouts of each task.")
+@click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True)
+@click.option("--domain", "domains", multiple=True, help="Only tasks of this domain (may be repeated).")
+@click.option("--limit", type=int, help="At most so many tasks of each domain.")
+@click.option("--temperature", type=float, default=0.7, show_default=True)
+@click.option("--top-p", type=float, default=0.95, show_default=True)
+@click.option("--max-tokens", type=int, default=64, show_default=True, help="Tokens of one reply.")
+@click.option("--stop", multiple=True, help="Stop a reply at this text (may be repeated).")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--batch-size", type=int, default=40, show_default=True, help="Tasks of one batch.")
+@click.option("--library-version", type=int, help="Inject this version; default: the newest.")
+@click.option("--max-calls", type=int, help="Cap on requests.")
+@click.option("--max-tokens-total", type=int, help="Cap on tokens.")
+@click.option("--max-cost-usd", type=float, help="Cap on money.")
+@click.option("--resume", metavar="RUN", help="Go on with this run, whatever it was started with.")
+@click.option("--retry-failed", is_flag=True, help="Sample again what broke off.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+def run(desk: Desk, resume: str | None, retry_failed: bool, dry_run: bool, **settings: object) -> None:
+    """Sample G rollouts of each task, score them, and propose lessons.
+
+    The same command again goes on where it stopped, whatever stopped it, and pays for nothing twice; once the run
+    is done it does nothing. Another seed, or a newer library version, is another run.
+    """
+    learning = desk.workspace.learning
+    if resume:
+        caps, found = None, desk.workspace.store.runs.get(resume)
+    else:
+        roles = desk.workspace.models.roles()
+        settings["endpoint"] = settings["endpoint"] or roles["rollout"]
+        settings["extraction_endpoint"] = settings["extraction_endpoint"] or roles["extraction"]
+        caps = RunConfig.read(settings, where="run")
+        if dry_run:
+            plan = learning.plan(caps)
+            state = f"goes on with {plan.resumes}" if plan.resumes else "is a new run"
+            line = (
+                f"{plural(len(plan.tasks), 'task')} x {caps.group_size} rollouts with {plan.model} under version "
+                f"{plan.library_version}: at most {plural(plan.calls, 'call')}; it {state}. Nothing was done."
+            )
+            desk.answer(plan.model_copy(update={"tasks": ()}), line)
+            return
+        found = learning.start(caps, desk.who)
+    if retry_failed and not desk.workspace.store.runs.reopen_failed(found.id, desk.who):
+        raise InputError(f"No rollout of {found.id} broke off; there is nothing to retry.")
+    if found.status == "done" and not retry_failed:
+        desk.answer(found, f"{found.id} is done already.", *report(found))
+        return
+    done = learning.work(found.id, desk.who, desk.progress, caps)
+    desk.answer(done, *report(done), set_aside=bool(done.tally.failed or done.extraction.quarantined))
+
+
+def report(run: Run) -> list[str]:
+    """What became of a run, in a few lines that add up."""
+    tally, made = run.tally, run.extraction
+    why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
+    lines = [
+        f"{run.id}: {plural(tally.total, 'group')} with {run.model} under version {run.library_version}: "
+        f"{tally.informative} informative, {tally.uninformative} uninformative, {tally.failed} failed"
+        + (f", {tally.waiting} waiting" if tally.waiting else "")
+        + (f" ({why})" if why else "")
+        + ".",
+        f"{plural(run.usage.calls, 'call')}, {run.usage.prompt_tokens:,} prompt and "
+        f"{run.usage.completion_tokens:,} completion tokens, ${run.usage.cost_usd:.4f}.",
+    ]
+    if run.status == "done":
+        lines.append(
+            f"{plural(made.suggested, 'operation')} suggested: {made.proposed} proposed, {made.joined} joined, "
+            f"{made.superseded} superseded, {made.quarantined} quarantined. See: winnow review list"
+        )
+    return lines

@@ -1,0 +1,121 @@
+"""`winnow runs`: what was sampled, down to the exact answers."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.desk import Desk, one_line, table, verb, visible
+from core.cli.run import report
+
+
+@click.group()
+def runs() -> None:
+    """Runs, groups and rollouts."""
+
+
+@verb(runs, "list")
+@click.option("--limit", default=20, show_default=True)
+def list_runs(desk: Desk, limit: int) -> None:
+    """List runs, the newest first."""
+    found = desk.workspace.store.runs.newest(limit)
+    rows = [
+        (
+            r.id,
+            r.kind,
+            r.status,
+            r.model,
+            r.tally.total,
+            r.tally.informative,
+            r.extraction.proposed,
+            r.created_at,
+        )
+        for r in found
+    ]
+    lines = table(rows, ("run", "kind", "status", "model", "groups", "informative", "proposed", "created"))
+    desk.answer(found, *(lines if found else ["No runs yet: winnow run, or winnow demo."]))
+
+
+@verb(runs, "show")
+@click.argument("run_id")
+def show(desk: Desk, run_id: str) -> None:
+    """Show one run: what became of its groups, what it took, what it proposed."""
+    run = desk.workspace.store.runs.get(run_id)
+    note = [f"Note: {run.note}"] if run.note else []
+    desk.answer(run, f"{run.id} is {run.status}.", *report(run), *note, *run.extraction.notes)
+
+
+@verb(runs, "groups")
+@click.argument("run_id")
+@click.option("--status", default="", help="informative, uninformative, failed or waiting.")
+@click.option("--domain", default="")
+@click.option("--limit", default=50, show_default=True)
+@click.option("--offset", default=0)
+def groups(desk: Desk, run_id: str, status: str, domain: str, limit: int, offset: int) -> None:
+    """List the groups of a run."""
+    desk.workspace.store.runs.get(run_id)
+    found, total = desk.workspace.store.runs.group_rows(
+        run_id, status=status, domain=domain, limit=limit, offset=offset
+    )
+    rows = [
+        (
+            g.id,
+            g.domain,
+            g.status,
+            g.reason or "-",
+            _number(g.mean),
+            _number(g.spread),
+            f"{g.scored}/{g.size}",
+            g.question,
+        )
+        for g in found
+    ]
+    lines = table(rows, ("group", "domain", "status", "why", "mean", "spread", "scored", "question"))
+    desk.answer({"total": total, "groups": found}, *lines, f"{len(found):,} of {total:,}")
+
+
+@verb(runs, "group")
+@click.argument("group_id")
+def group(desk: Desk, group_id: str) -> None:
+    """Show one group: its task, and each rollout's answer, reward and advantage."""
+    found = desk.workspace.store.runs.group(group_id)
+    task = desk.workspace.store.tasks.find(found.task_id)
+    rows = [
+        (r.id, _number(r.reward), _number(r.advantage, sign=True), r.error or r.trajectory.answer)
+        for r in found.rollouts
+    ]
+    lines = [
+        f"{found.id} ({found.status}{': ' + found.reason if found.reason else ''})",
+        f"Task {found.task_id}: {one_line(task.question if task else '', 300)}",
+        f"Right answer: {one_line(str(task.answer), 100) if task else '-'}",
+        *table(rows, ("rollout", "reward", "advantage", "answer")),
+    ]
+    desk.answer(found, *lines)
+
+
+@verb(runs, "rollout")
+@click.argument("rollout_id")
+def rollout(desk: Desk, rollout_id: str) -> None:
+    """Show one rollout, whole: messages, steps, scores."""
+    found = desk.workspace.store.runs.rollout(rollout_id)
+    lines = [f"{found.id}: reward {_number(found.reward)}, advantage {_number(found.advantage, sign=True)}"]
+    for message in found.trajectory.messages:
+        lines += [f"--- {message.role}{' ' + message.name if message.name else ''}", visible(message.content)]
+    for i, step in enumerate(found.trajectory.steps):
+        outcome = "succeeded" if step.success else "failed" if step.success is False else "no result"
+        lines.append(
+            f"step {i + 1}: {step.tool} {outcome}{': ' + one_line(step.error) if step.error else ''}"
+        )
+    for name, score in found.scores.items():
+        parts = ", ".join(f"{k} {v:g}" for k, v in score.parts.items())
+        lines.append(
+            f"score {name}: {_number(score.value)} {f'({parts}) ' if parts else ''}{one_line(score.reason)}"
+        )
+    if found.error:
+        lines.append(f"broke off: {found.error}")
+    desk.answer(found, *lines)
+
+
+def _number(value: float | None, *, sign: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{value:+.2f}" if sign else f"{value:.2f}"

@@ -1,0 +1,139 @@
+"""`winnow tasks`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from core.cli.desk import Desk, one_line, plural, table, verb
+from core.errors import InputError
+from core.rollout import SPLITS, VerifierSpec
+
+
+@click.group()
+def tasks() -> None:
+    """Tasks: problems with a checkable outcome."""
+
+
+@verb(tasks, "import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--map",
+    "pairs",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Take a field from a column, e.g. --map question=prompt.",
+)
+@click.option(
+    "--verifier", help='What checks answers: a kind such as numeric, or JSON {"kind": ..., "options": {...}}.'
+)
+@click.option("--domain", help="Domain of all tasks; else the file's own, or 'general'.")
+@click.option(
+    "--split",
+    type=click.Choice(SPLITS),
+    help="Put all tasks into this split; else the file's own, or 40/30/30.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the splits.")
+@click.option("--dry-run", is_flag=True, help="Only say what would come in.")
+def import_tasks(
+    desk: Desk,
+    file: Path,
+    pairs: tuple[str, ...],
+    verifier: str | None,
+    domain: str | None,
+    split: str | None,
+    seed: int,
+    dry_run: bool,
+) -> None:
+    """Import tasks from a JSONL, JSON, CSV or Parquet FILE.
+
+    Columns are found by their usual names (question, prompt, problem; answer, target, label; ...). Every row
+    that cannot become a task is reported with its line and the reason, and kept aside.
+    """
+    if not file.is_file():
+        raise InputError(f"There is no file {file}.")
+    found = desk.workspace.intake.read_tasks(
+        file,
+        name=file.name,
+        mapping=_mapping(pairs),
+        verifier=_verifier(verifier),
+        domain=domain,
+        split=split,  # type: ignore[arg-type]  # click checked it
+        seed=seed,
+    )
+    if dry_run:
+        lines = [f"{plural(len(found.tasks), 'task')} would come in from {file.name}; nothing was imported."]
+        lines += [f"  {field} <- {column}" for field, column in found.mapping.items()]
+        lines += _aside([(r.line, r.reason) for r in found.rejected]) + list(found.notes)
+        desk.answer(found, *lines, set_aside=bool(found.rejected))
+        return
+    done = desk.workspace.intake.add_tasks(found, file.name, desk.who)
+    lines = [
+        f"{plural(done.added, 'task')} imported from {done.source}"
+        + (f"; {done.known} already there" if done.known else "")
+        + "."
+    ]
+    if done.duplicates:
+        lines.append(f"{plural(done.duplicates, 'row')} repeated another one word for word.")
+    if done.moved:
+        lines.append(f"{plural(len(done.moved), 'task')} joined the split of a task with the same text.")
+    lines += _aside([(r.line, r.reason) for r in done.set_aside]) + list(done.notes)
+    desk.answer(done, *lines, set_aside=bool(done.set_aside))
+
+
+def _aside(rows: list[tuple[int, str]]) -> list[str]:
+    if not rows:
+        return []
+    shown = [f"  line {line}: {one_line(reason, 200)}" for line, reason in rows[:20]]
+    more = [f"  and {len(rows) - 20:,} more: winnow tasks aside"] if len(rows) > 20 else []
+    return [f"{plural(len(rows), 'row')} kept aside:", *shown, *more]
+
+
+def _mapping(pairs: tuple[str, ...]) -> dict[str, str]:
+    mapping = {}
+    for pair in pairs:
+        field, equals, column = pair.partition("=")
+        if not (field and equals and column):
+            raise InputError(f"--map {pair!r} is not FIELD=COLUMN; write for example --map question=prompt.")
+        mapping[field.strip()] = column.strip()
+    return mapping
+
+
+def _verifier(text: str | None) -> VerifierSpec | None:
+    if text is None:
+        return None
+    if not text.lstrip().startswith("{"):
+        return VerifierSpec(kind=text.strip())
+    try:
+        return VerifierSpec.read(json.loads(text), where="--verifier")
+    except ValueError as e:
+        raise InputError(f"--verifier is not valid JSON: {e}.") from e
+
+
+@verb(tasks, "list")
+@click.option("--split", type=click.Choice(SPLITS), default=None)
+@click.option("--domain", default="")
+@click.option("--search", default="", help="Part of the question, or an id.")
+@click.option("--limit", default=50, show_default=True)
+@click.option("--offset", default=0)
+def list_tasks(desk: Desk, split: str | None, domain: str, search: str, limit: int, offset: int) -> None:
+    """List tasks."""
+    found, total = desk.workspace.store.tasks.page(
+        split=split or "", domain=domain, search=search, limit=limit, offset=offset
+    )
+    rows = [(t.id, t.split, t.domain, t.verifier.kind, t.question) for t in found]
+    lines = [*table(rows, ("id", "split", "domain", "verifier", "question")), f"{len(found):,} of {total:,}"]
+    desk.answer({"total": total, "tasks": found}, *lines)
+
+
+@verb(tasks, "aside")
+@click.option("--limit", default=100, show_default=True)
+def aside(desk: Desk, limit: int) -> None:
+    """Show the rows that were kept aside, with the reason."""
+    rows = desk.workspace.store.tasks.kept_aside(limit)
+    lines = [f"{r.source} line {r.line}: {one_line(r.reason, 200)}" for r in rows] or [
+        "No row was kept aside."
+    ]
+    desk.answer(rows, *lines)

@@ -1,0 +1,129 @@
+"""The sample project and the whole loop over it: what `make demo` runs. Every stage does only what is missing."""
+
+from __future__ import annotations
+
+import json
+
+from core.errors import InputError
+from core.experience import Proposal, Version
+from core.ports import Progress, silent
+from core.record import Record
+from core.rollout import Run
+from core.settings import RunConfig
+from core.workspace import Workspace
+from core.workspace.sample import SAMPLE, SampleLoaded
+
+ACTOR = "winnow demo"
+"""Decisions under this name were made by the demo and by nobody else."""
+
+LEFT_WAITING = 3
+"""So many proposals are left for a person at least."""
+
+
+class DemoDone(Record):
+    """What the demo did, all of it read back from the workspace."""
+
+    sample: SampleLoaded
+    run: Run
+    recorded: Run
+    approved: tuple[Proposal, ...]
+    version: Version
+    waiting: int
+    pack: str
+    pack_sha256: str
+    pack_verified: bool
+
+
+def sample_config() -> RunConfig:
+    """How the sample project is sampled; it was measured so (data/sample/README.md)."""
+    return RunConfig.read(
+        json.loads((SAMPLE / "project.json").read_text("utf-8")), where="data/sample/project.json"
+    )
+
+
+def run_demo(workspace: Workspace, progress: Progress = silent) -> DemoDone:
+    """Load the sample, run it on the embedded model, publish the strongest lessons, export a pack.
+
+    Raises:
+        InputError: the workspace holds other tasks.
+        ModelUnavailableError: the embedded model cannot be had; the sentence names the ways on.
+    """
+    _refuse_foreign(workspace)
+    sample = workspace.load_sample(ACTOR, progress)
+    run = workspace.learning.start(sample_config().model_copy(update={"library_version": 0}), ACTOR)
+    run = workspace.learning.work(run.id, ACTOR, progress)
+    version = _publish_strongest(workspace, run)
+    exported, target = workspace.shipping.write(
+        "pack",
+        workspace.folder / "packs" / f"sample-v{version.number}.zip",
+        ACTOR,
+        version=version.number,
+        name="sample",
+    )
+    return DemoDone(
+        sample=sample,
+        run=workspace.store.runs.get(run.id),
+        recorded=workspace.store.runs.get(sample.rollouts.run_id or ""),
+        approved=tuple(workspace.store.proposals.get(i) for i in version.proposal_ids),
+        version=version,
+        waiting=workspace.overview().waiting_review,
+        pack=str(target),
+        pack_sha256=exported.sha256,
+        pack_verified=workspace.shipping.verify(target.read_bytes()).version == version.number,
+    )
+
+
+def _refuse_foreign(workspace: Workspace) -> None:
+    counts = workspace.store.tasks.counts()
+    foreign = [t for t in workspace.store.tasks.sources() if not t.startswith("sample ")]
+    if counts and foreign:
+        raise InputError(
+            f"The workspace {workspace.folder} holds tasks of your own ({foreign[0]}); the demo keeps out of it. "
+            "Name another folder: winnow demo --workspace .winnow-demo"
+        )
+
+
+def _publish_strongest(workspace: Workspace, run: Run) -> Version:
+    """Publish the strongest new lesson of each domain, once; the rest waits for a person."""
+    if workspace.store.versions.head() > 0:
+        return workspace.store.versions.get(1)
+    found, _ = workspace.store.proposals.page(["proposed"], run_id=run.id, limit=1000)
+    best: dict[str, Proposal] = {}
+    for proposal in found:
+        if proposal.operation.op == "add" and proposal.evidence.findings:
+            best.setdefault(proposal.operation.domain, proposal)
+    waiting = workspace.overview().waiting_review
+    chosen = sorted(best.values(), key=lambda p: p.id)[: max(0, waiting - LEFT_WAITING)]
+    if not chosen and workspace.review.staged() == []:
+        raise InputError(
+            "The run brought too few proposals for the demo to publish some and leave some waiting."
+        )
+    for proposal in chosen:
+        workspace.review.approve(proposal.id, ACTOR)
+    return workspace.review.publish("Strongest lesson of each domain (approved by the demo itself)", ACTOR)
+
+
+def story(done: DemoDone, seconds: float) -> list[str]:
+    """What happened, in ten readable lines."""
+    tasks, tally, made = done.sample.tasks, done.run.tally, done.run.extraction
+    rollouts = done.sample.rollouts
+    why = ", ".join(f"{n} {reason}" for reason, n in tally.reasons.items()) or "none"
+    total = sum(by for by in (tasks.added, tasks.known))
+    return [
+        f" 1. Tasks      {total} sample tasks in the workspace ({tasks.added} new), each with a verifier",
+        f" 2. Recorded   {rollouts.rollouts} tool-use rollouts of a scripted agent in {rollouts.groups} groups,"
+        f" {rollouts.informative} informative",
+        f" 3. Model      {done.run.model}, served on this machine; no key, nothing leaves it",
+        f" 4. Rollouts   {tally.total} groups x {done.run.config.group_size}:"
+        f" {done.run.usage.completion_tokens:,} tokens generated in {done.run.usage.calls} calls",
+        f" 5. Signal     {tally.informative} informative groups; the others taught nothing: {why}",
+        f" 6. Proposals  {made.proposed} from the model's rollouts, {done.recorded.extraction.proposed} from the"
+        f" recorded ones; suggested {made.suggested} = proposed {made.proposed} + joined {made.joined} + superseded"
+        f" {made.superseded} + quarantined {made.quarantined}",
+        f" 7. Approved   {len(done.approved)} by the demo itself, in its own workspace, as an example"
+        f" ({', '.join(p.id for p in done.approved)})",
+        f" 8. Library    version {done.version.number}: {done.version.size} experiences",
+        f" 9. Pack       {done.pack}, sha256 {done.pack_sha256[:12]}…,"
+        f" {'checksums verified' if done.pack_verified else 'CHECKSUMS DO NOT MATCH'}",
+        f"10. Waiting    {done.waiting} proposals for you to review ({seconds:.0f} s in all)",
+    ]
