@@ -86,7 +86,7 @@ _SURE = re.compile(
 )
 _HEDGE = re.compile(
     r"(?i)\b(maybe|perhaps|possibly|probably|might be|could be|may be|either|or it|not sure|unsure|likely|"
-    r"it depends|alternatively|however|but also)\b"
+    r"it depends|alternatively|however|but|although|though|somewhat)\b"
 )
 _WHY = re.compile(r"(?i)\b(because|since|as it|as the|therefore|thus|so the|so it|which means|due to)\b")
 _REFUSAL = re.compile(
@@ -116,6 +116,7 @@ def answer_features(task: Task, rollout: Rollout) -> list[Feature]:
     found += _numbers(text)
     found += _json(text, task.question)
     found += _layout(text)
+    found += _choices(text, task)
     return found
 
 
@@ -203,7 +204,7 @@ def _json(text: str, question: str) -> list[Feature]:
             found.append(Feature("json_in_prose", "wrapped the JSON in other text", "json", 32))
             value = inner
     keys = set(value) if isinstance(value, dict) else set()
-    if keys and all(re.search(rf"(?<!\w){re.escape(k)}(?!\w)", question) for k in keys):
+    if keys and all(_stands_in(k, question) for k in keys):
         found.append(Feature("json_keys_asked", "used the keys that the question names", "json", 33))
     elif keys:
         found.append(Feature("json_other_keys", "used keys that the question does not name", "json", 34))
@@ -231,7 +232,7 @@ def _layout(text: str) -> list[Feature]:
             Feature("all_upper", "wrote in capitals", "case", 41),
         ),
         (first.isupper(), Feature("starts_capital", "began with a capital letter", "case", 42)),
-        (bool(_HEDGE.search(text)), Feature("hedges", "hedged or gave alternatives", "hedging", 15)),
+        (bool(_HEDGE.search(text)), Feature("hedges", "hedged or qualified the answer", "hedging", 15)),
         (
             len(text) > 2 and _QUOTES.get(first) == text.rstrip(".")[-1:],
             Feature("quoted", "put the answer in quotes", "layout", 35),
@@ -239,6 +240,29 @@ def _layout(text: str) -> list[Feature]:
         (bool(_MARKDOWN.search(text)), Feature("markdown", "used Markdown or a list", "layout", 36)),
     ]
     return [feature for holds, feature in table if holds]
+
+
+def _choices(text: str, task: Task) -> list[Feature]:
+    """Where a task has choices: whether several are named, or none of those that the question offers."""
+    choices = {c.lower() for c in _choices_of(task.verifier.options)}
+    if len(choices) < 2:
+        return []
+    said = {c for c in choices if _stands_in(c, text.lower())}
+    if len(said) > 1:
+        return [Feature("several_choices", "named more than one of the choices", "hedging", 16)]
+    if not said and all(_stands_in(c, task.question.lower()) for c in choices):
+        return [Feature("outside_choices", "named none of the choices in the question", "hedging", 17)]
+    return []
+
+
+def _choices_of(value: object) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner) if key == "choices" else _choices_of(inner)
+
+
+def _stands_in(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 # --- words -------------------------------------------------------------------------------------------

@@ -20,17 +20,18 @@ from core.evidence import (
     contrast_table,
     sentence_of,
 )
-from core.evidence.instructions import Demand, conflicts, read_instruction
+from core.evidence.instructions import Demand, Instruction, conflicts, read_instruction
 from core.evidence.table import Bools
 from core.experience import (
     EVIDENCE_CONFIDENCE,
     START_CONFIDENCE,
     Add,
-    Evidence,
     Experience,
     Finding,
     Modify,
+    Operation,
     Quarantined,
+    targets_of,
 )
 from core.extraction.draft import Draft, Joined, Outcome
 from core.extraction.library_check import contradicted, nearest
@@ -119,34 +120,35 @@ class _Search:
     def run(self, limit: int) -> Outcome:
         table = self.contrast.table
         if not self.contrast.findings:
-            self.notes.append(
-                f"{self.domain}: {table.groups} groups with winners and losers gave no feature enough support."
-            )
-        candidates = [c for c in self._candidates() if self._fit(c)]
-        candidates.sort(key=_order)
-        while candidates and len(self.chosen) < limit:
-            first, rest = candidates[0], candidates[1:]
-            core = first.followed(table) & self._followed()
-            tails = self._tails(first, rest, core)
-            self._draft(first, tails)
+            groups = f"{table.groups} groups with winners and losers"
+            self.notes.append(f"{self.domain}: {groups} gave no feature enough support.")
+        left = sorted((c for c in self._candidates() if self._fit(c)), key=_order)
+        lessons = 0
+        while left and lessons < limit:
+            first, rest = left[0], left[1:]
+            same = [
+                c for c in rest if c.advice.core == first.advice.core and c.advice.when == first.advice.when
+            ]
+            rest = [c for c in rest if c not in same]
+            tails = self._tails(first, rest)
+            self._draft(first, same, tails)
             self.chosen += [first, *tails]
-            candidates = self._still(  # what follows must hold among those who follow the lesson
-                [c for c in rest if c not in tails]
-            )
-        for left in candidates:
-            self._set_aside(left, f"no room: the domain has {limit} drafts already")
-        for gone in contradicted(
-            self.live,
-            self.contrast,
-            {d.operation.experience_id for d in self.drafts if isinstance(d.operation, Modify)},
-        ):
-            self.drafts.append(self._as_draft(gone.operation, gone.findings, gone.rationale))
+            lessons += 1
+            left = self._still([c for c in rest if c not in tails])
+        for candidate in left:
+            self._set_aside(candidate, f"no room: the domain has {limit} lessons already")
+        self._delete_contradicted()
         return Outcome(
             drafts=tuple(self.drafts),
             joined=tuple(self.joined),
             quarantined=tuple(self.quarantined),
             notes=tuple(self.notes),
         )
+
+    def _delete_contradicted(self) -> None:
+        touched = {i for d in self.drafts for i in targets_of(d.operation)} | {j.into for j in self.joined}
+        for gone in contradicted(self.live, self.contrast, touched):
+            self.drafts.append(self._as_draft(gone.operation, gone.findings, gone.rationale))
 
     # --- which findings may become advice ------------------------------------------------------------
 
@@ -217,11 +219,12 @@ class _Search:
             rows &= candidate.followed(self.contrast.table)
         return rows
 
-    def _tails(self, first: Candidate, rest: Sequence[Candidate], core: Bools) -> list[Candidate]:
+    def _tails(self, first: Candidate, rest: Sequence[Candidate]) -> list[Candidate]:
         """Findings that only spell the first one out: they read better inside its sentence."""
         if first.advice.subject != "form" or not first.advice.leads:
             return []
         table = self.contrast.table
+        core = first.followed(table) & self._followed()
         within = contrast_table(table.where(core), seed=self.seed, permutations=1)
         tails: list[Candidate] = []
         for candidate in rest:
@@ -268,52 +271,47 @@ class _Search:
             )
         )
 
-    def _draft(self, first: Candidate, tails: Sequence[Candidate]) -> None:
+    def _draft(self, first: Candidate, same: Sequence[Candidate], tails: Sequence[Candidate]) -> None:
         text = self._text(first, tails)
-        findings = [c.finding for c in (first, *tails)]
+        findings = [c.finding for c in (first, *same, *tails)]
         evidence = self.contrast.evidence(findings)
+        for candidate in same:  # they say the same: one draft, its evidence united
+            alone = self.contrast.evidence([candidate.finding])
+            why = "the same text as another draft"
+            self.joined.append(
+                Joined(text=text, into=text, reason=why, evidence=alone, group_ids=alone.group_ids)
+            )
         near = nearest(text, first.advice, self.live)
         if near is not None and near.same:
+            into = near.experience.id
             self.joined.append(
-                Joined(
-                    text=text,
-                    into=near.experience.id,
-                    reason=near.why,
-                    evidence=evidence,
-                    group_ids=evidence.group_ids,
-                )
+                Joined(text=text, into=into, reason=near.why, evidence=evidence, group_ids=evidence.group_ids)
             )
             return
-        rationale = self._rationale(first, tails)
+        rationale = self._rationale([first, *same, *tails])
+        operation: Operation = Add(text=text, kind=first.advice.kind, domain=self.domain)
         if near is not None:
-            operation: Add | Modify = Modify(
-                experience_id=near.experience.id, text=text, kind=first.advice.kind
-            )
+            operation = Modify(experience_id=near.experience.id, text=text, kind=first.advice.kind)
             rationale = f"{near.why} {rationale}"
-        else:
-            operation = Add(text=text, kind=first.advice.kind, domain=self.domain)
         self.drafts.append(self._as_draft(operation, findings, rationale))
 
-    def _as_draft(self, operation: object, findings: Sequence[Finding], rationale: str) -> Draft:
-        evidence: Evidence = self.contrast.evidence(findings)
-        sure = findings[0].p_corrected < SIGNIFICANT
+    def _as_draft(self, operation: Operation, findings: Sequence[Finding], rationale: str) -> Draft:
+        evidence = self.contrast.evidence(findings)
         models = sorted({r.model for r in self.contrast.table.rollouts if r.model})
-        return Draft.model_validate(
-            {
-                "operation": operation,
-                "evidence": evidence,
-                "rationale": rationale,
-                "confidence": EVIDENCE_CONFIDENCE if sure else START_CONFIDENCE,
-                "learned_on": ", ".join(models),
-                "group_ids": evidence.group_ids,
-            }
+        return Draft(
+            operation=operation,
+            evidence=evidence,
+            rationale=rationale,
+            confidence=EVIDENCE_CONFIDENCE if findings[0].p_corrected < SIGNIFICANT else START_CONFIDENCE,
+            learned_on=", ".join(models),
+            group_ids=evidence.group_ids,
         )
 
-    def _rationale(self, first: Candidate, tails: Sequence[Candidate]) -> str:
-        parts = [sentence_of(c.finding) + "." for c in (first, *tails)]
-        table = self.contrast.table
+    def _rationale(self, candidates: Sequence[Candidate]) -> str:
+        first, table = candidates[0], self.contrast.table
+        parts = [sentence_of(c.finding) + "." for c in candidates]
         share = float(first.followed(table)[table.best].mean())
-        parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do it.")
+        parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do so.")
         if self.chosen:
             parts.append("It holds among the rollouts that follow the lessons above.")
         cut = int(table.column("cut").sum())
@@ -336,6 +334,4 @@ def _order(candidate: Candidate) -> tuple[bool, bool, float, float]:
 
 
 def _clash(a: Advice, b: Advice) -> bool:
-    from core.evidence.instructions import Instruction
-
     return bool(conflicts(b.demands, Instruction(a.demands)))

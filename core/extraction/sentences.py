@@ -20,6 +20,9 @@ from core.words import count_words, normalise
 SHARED = 0.7
 """What at least this share of a domain's questions have in common is a property of the domain."""
 
+MAX_PATTERN = 10
+"""Words of a question that a lesson quotes."""
+
 MAX_TAILS = 3
 """So many "no ..." clauses; more are not read."""
 
@@ -92,8 +95,12 @@ FORM_ADVICE: Mapping[tuple[str, bool], Advice] = {
     ("all_upper", True): _form("write the answer in capital letters", "", "upper"),
     ("starts_capital", True): _form("begin the answer with a capital letter", "", "capital"),
     ("hedges", False): Advice(
-        "commit to one answer, without alternatives", "no alternatives", frozenset({"brief"}), "strategy"
+        "commit to one answer, without ifs and buts", "no ifs and buts", frozenset({"brief"}), "strategy"
     ),
+    ("several_choices", False): Advice(
+        "commit to one answer and name no other", "no second choice", kind="strategy"
+    ),
+    ("outside_choices", False): _form("use one of the words that the question offers", "no other word"),
     ("refuses", False): _form("give the best answer you have, without an apology", "no apology"),
     ("quoted", False): _form("write the answer without quotes", "no quotes", "no_quotes"),
     ("quoted", True): _form("put the answer in quotes", "", "quotes"),
@@ -244,7 +251,9 @@ def shared_words(questions: Sequence[str], answers: set[str]) -> str:
         return ""
     best = max(shared, key=lambda g: (len(g), count[g], g))
     words = " ".join("..." if w == "#" else w for w in best)
-    starts = sum(_tokens(q)[: len(best)] == list(best) for q in questions) >= SHARED * len(questions)
+    first = best[0]
+    starts = sum(_tokens(q)[:1] == [first] for q in questions) >= SHARED * len(questions)
+    words = re.sub(r"\.\.\.( \.\.\.)+", "...", words)
     words = words if starts or words.startswith("...") else f"... {words}"
     return words if words.endswith("...") else f"{words} ..."
 
@@ -259,11 +268,11 @@ def _runs(question: str, answers: set[str]) -> set[tuple[str, ...]]:
     for sentence in re.split(r"(?<=[.?!:])\s+|\n", without_material(question)):
         if not sentence.strip() or is_instruction(sentence):
             continue
-        words = _tokens(sentence)
-        for size in range(2, 9):
+        words = ["#" if w in answers else w for w in _tokens(sentence)]
+        for size in range(2, MAX_PATTERN + 1):
             for i in range(len(words) - size + 1):
                 run = tuple(words[i : i + size])
-                if not any(w in answers for w in run) and not leaks(" ".join(run), answers):
+                if not leaks(" ".join(run), answers):
                     found.add(run)
     return found
 
