@@ -171,6 +171,7 @@ class StubServer:
         """Every chat request, in the order of arrival."""
         self.keeps_requests = True
         self._writers: set[asyncio.StreamWriter] = set()
+        self._handlers: set[asyncio.Task[Any]] = set()
         self._ready = threading.Event()
         self.reset()
 
@@ -238,15 +239,20 @@ class StubServer:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), for_s)
         server.close()
-        for writer in list(self._writers):
-            writer.transport.abort()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a connection that was just accepted gets its handler
+        handlers = list(self._handlers)
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
 
     # -- HTTP ---------------------------------------------------------------------------------
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._counts["connections"] += 1
         self._writers.add(writer)
+        handler = asyncio.current_task()
+        assert handler
+        self._handlers.add(handler)
         try:
             while await self._one(reader, writer):
                 pass
@@ -254,7 +260,10 @@ class StubServer:
             pass
         finally:
             self._writers.discard(writer)
-            writer.close()
+            self._handlers.discard(handler)
+            writer.transport.abort()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Read one request and answer it. False when the connection is at its end."""
