@@ -1,0 +1,152 @@
+"""What goes into a pack or any other export, checked in one place before a byte is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from core.errors import PackError
+from core.experience import Experience, Proposal, Version, check_text
+from core.record import Record
+
+GENERAL = "general"
+
+_SECRETS = re.compile(
+    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{20,}"  # OpenAI, Anthropic, Stripe and those who copied them
+    r"|\bsk_live_[A-Za-z0-9]{16,}"
+    r"|\b(?:gh[pousr]_|github_pat_|glpat-|hf_|npm_|pypi-)[A-Za-z0-9_-]{20,}"
+    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|\bAIza[A-Za-z0-9_-]{35}"
+    r"|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|\bBearer\s+[A-Za-z0-9._~+/-]{24,}"
+    r"|\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@"  # an address with a password in it
+)
+
+
+def winnow_version() -> str:
+    """Version of the installed Winnow; "0" where it runs without being installed."""
+    try:
+        return metadata.version("winnow")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+class PackContent(Record):
+    """One library version, to be exported under a name."""
+
+    name: str = Field(min_length=1, max_length=100)
+    version: Version
+    experiences: tuple[Experience, ...]
+    """The library at that version; what is not live is left out."""
+    proposals: dict[str, Proposal] = Field(default_factory=dict)
+    """By id: where the lessons came from."""
+    include_provenance: bool = True
+    """False leaves out proposals, evidence, and the names and messages of people."""
+    winnow: str = Field(default_factory=winnow_version)
+    """Version of the program that writes the pack."""
+
+    @field_validator("name")
+    @classmethod
+    def _one_line(cls, value: str) -> str:
+        if not value.isprintable() or value != value.strip():
+            raise ValueError("a pack's name is one line of printable characters without outer spaces")
+        return value
+
+    def for_domain(self, domain: str) -> PackContent:
+        """Only what is injected for tasks of one domain: its own lessons and the general ones."""
+        kept = tuple(e for e in self.experiences if e.domain in (domain, GENERAL))
+        return self.model_copy(update={"experiences": kept})
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """One export format."""
+
+    name: str
+    suffix: str
+    """Ending of the file's name, with the dot."""
+    about: str
+    """One line for the help text."""
+    write: Callable[[PackContent], bytes]
+    """The whole file. Raises PackError for what must not or cannot be exported."""
+    place: Callable[[PackContent, bytes], bytes] | None = None
+    """Given an existing file, the same file with the lessons put in; None where a file is always new."""
+    fixed_name: str | None = None
+    """The name that readers of the format look for, e.g. AGENTS.md."""
+
+    def file_name(self, content: PackContent) -> str:
+        """A file name that is safe everywhere."""
+        return self.fixed_name or f"{slug(content.name)}-v{content.version.number}{self.suffix}"
+
+
+def slug(name: str) -> str:
+    """Lower-case letters, digits and single dashes, at most 64; "lessons" where none are left.
+
+    >>> slug("Capital Cities / v2"), slug("首都")
+    ('capital-cities-v2', 'lessons')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:64].strip("-") or "lessons"
+
+
+def lessons_of(content: PackContent) -> tuple[Experience, ...]:
+    """The live experiences in the order of their ids, checked: every exporter starts here.
+
+    Raises:
+        PackError: an id comes twice, a text is none, or something looks like a secret.
+    """
+    live = sorted((e for e in content.experiences if e.status == "live"), key=lambda e: (len(e.id), e.id))
+    seen: set[str] = set()
+    for experience in live:
+        if experience.id in seen:
+            raise PackError(f"The experience {experience.id} comes twice; nothing was written.")
+        seen.add(experience.id)
+        try:
+            check_text(experience.text)
+        except ValueError as e:
+            raise PackError(f"The experience {experience.id} cannot be exported: {e}.") from e
+        check_strings(experience.model_dump(mode="json"), f"The experience {experience.id}")
+    check_strings(content.name, "The pack's name")
+    return tuple(live)
+
+
+def check_strings(value: Any, where: str) -> None:
+    """Refuse to write what no file can hold, and whatever looks like a secret (it is not repeated).
+
+    Raises:
+        PackError: one sentence that starts with `where`.
+    """
+    check_text_only(value, where)
+    if any(_SECRETS.search(text) for text in _strings(value)):
+        raise PackError(f"{where} holds what looks like a secret (a key, token or password).")
+
+
+def check_text_only(value: Any, where: str) -> None:
+    """Refuse NUL and halves of surrogate pairs anywhere in a JSON value.
+
+    Raises:
+        PackError: one sentence that starts with `where`.
+    """
+    for text in _strings(value):
+        if "\x00" in text:
+            raise PackError(f"{where} holds the NUL character.")
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise PackError(f"{where} holds half of a surrogate pair.")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:  # a stack of our own: foreign JSON may be nested deeper than Python recurses
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            waiting += [*each.keys(), *each.values()]
+        elif isinstance(each, list | tuple):
+            waiting += each
