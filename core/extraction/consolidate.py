@@ -212,7 +212,8 @@ def _quarantine_unknown(table: _Table, run_id: str | None) -> None:
     for draft in table.drafts:
         unknown = [i for i in targets_of(draft.operation) if i not in table.live]
         if unknown:
-            reason = f"the {draft.operation.op} names {', '.join(unknown)}, which is not live"
+            text = "" if draft.text is None else f": {draft.text}"
+            reason = f"the {draft.operation.op} names {', '.join(unknown)}, which is not live{text}"
             raw = draft.raw_reply or draft.canonical()
             table.quarantined.append(
                 Quarantined(reason=reason, raw=raw, run_id=run_id, group_ids=groups_of(draft))

@@ -40,7 +40,7 @@ MAX_OPERATIONS = 3
 """Most operations of one group (DESIGN 2.4)."""
 WHOLE_LIBRARY = 50
 """A library of at most so many experiences is shown whole (DESIGN 2.4)."""
-REPLY_TOKENS = 2_000
+REPLY_TOKENS = 3_000
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
@@ -146,9 +146,8 @@ async def contrast(
         if isinstance(s, Unsummarised)
     ]
     if len({s.verdict for s in usable}) < 2:
-        error = (
-            f"only {len(usable)} of {len(summaries)} rollouts have a summary, none of them differ in outcome"
-        )
+        why = next((s.reason for s in summaries if isinstance(s, Unsummarised)), "all did equally well")
+        error = f"{len(usable)} of {len(summaries)} rollouts have a summary, no two differ in outcome: {why}"
         return Contrast(group_id=group.id, notes=tuple(notes), error=error)
     shown, messages = _prompt(task, group, usable, library, model, withhold_answer)
     if left_out := sum(e.status == "live" for e in library) - len(shown):
@@ -264,7 +263,7 @@ def _attempt(number: int, summary: Summary, rollout: Rollout, withhold_answer: b
     lines += [f"Lessons followed: {', '.join(summary.used)}"] if summary.used else []
     lines += [f"Lessons not followed: {', '.join(summary.ignored)}"] if summary.ignored else []
     outcome = outcome_shown(rollout, withhold_answer)
-    return f"R{number}: {outcome}\n" + replies.fence("\n".join(lines))
+    return f"R{number}: {outcome}\nIts summary:\n" + replies.fence("\n".join(lines))
 
 
 # ---- the reply ------------------------------------------------------------------------------------------

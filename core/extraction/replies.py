@@ -175,7 +175,10 @@ def schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:\n[ \t]*)?```", re.DOTALL)
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+_OPENING = re.compile(r'\{\s*(?:"|$)|\[\s*(?:[{"\[]|$)')
+"""How JSON begins, and prose hardly ever does."""
 _RESTARTS = 20
+"""How many brackets of prose that never close are stepped over."""
 
 
 def read_json(reply: Completion, keys: Iterable[str] = ()) -> Any:
@@ -205,9 +208,18 @@ def read_json(reply: Completion, keys: Iterable[str] = ()) -> Any:
                 best = (meant, value)
             if candidate is text:  # the whole reply is JSON: nothing else can be meant
                 break
-    if best is None:
+    if best is None or (_cut_off(text) and not (best[0] and reply.finish_reason != "length")):
         raise AnswerError(_complaint(text, reply), reply.text)
     return best[1]
+
+
+def _cut_off(text: str) -> bool:
+    """Whether the text ends inside of a JSON value; a complete value that lies inside is only a part of it."""
+    try:
+        _parsed(text)
+    except ValueError:
+        return any(end is None and _OPENING.match(text, start) for start, end in _brackets(text))
+    return False
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -218,16 +230,21 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _spans(text: str) -> Iterator[str]:
-    """The outermost bracketed parts of a text, in order; brackets inside of JSON strings do not count."""
+    """The outermost bracketed parts of a text, in order."""
+    return (text[start:end] for start, end in _brackets(text) if end is not None)
+
+
+def _brackets(text: str) -> Iterator[tuple[int, int | None]]:
+    """Start and end of each outermost bracket; None where it never closes. Nothing is looked for inside of
+    JSON that never closes: that is a reply that was cut off."""
     position, restarts = 0, 0
-    while restarts < _RESTARTS and (start := re.compile(r"[{\[]").search(text, position)):
-        end = _closing(text, start.start())
-        if end is None:  # never closed: prose, or a reply that was cut off
-            restarts += 1
-            position = start.end()
-        else:
-            yield text[start.start() : end]
-            position = end
+    while restarts < _RESTARTS and (found := re.compile(r"[{\[]").search(text, position)):
+        end = _closing(text, found.start())
+        yield found.start(), end
+        if end is None and _OPENING.match(text, found.start()):
+            return
+        restarts += end is None
+        position = end or found.end()
 
 
 def _closing(text: str, start: int) -> int | None:
@@ -273,8 +290,6 @@ def _complaint(text: str, reply: Completion) -> str:
         return "the reply holds no JSON"
     try:
         _parsed(body)
-    except json.JSONDecodeError as e:
-        return f"the JSON is not valid: {e}"
     except ValueError as e:
         return f"the JSON is not valid: {e}"
     return "the reply holds no JSON object"
@@ -312,10 +327,12 @@ _NOTHING = {"", "none", "null", "n/a", "-", "[]", "no", "nothing"}
 
 
 def labels_in(value: Any) -> list[str]:
-    """Ids or labels without brackets and quotes, in order, each once.
+    """Ids or labels without brackets and quotes, in order, each once; beside brackets nothing else counts.
 
-    >>> labels_in("[E-0007] and G1, G1"), labels_in([3, "`R2`", None]), labels_in("none")
-    (['E-0007', 'G1'], ['3', 'R2'], [])
+    >>> labels_in("E-0007 and [G1] are alike"), labels_in("E-0007 and G1, G1")
+    (['G1'], ['E-0007', 'G1'])
+    >>> labels_in([3, "`R2`", None]), labels_in("none")
+    (['3', 'R2'], [])
     """
     found: list[str] = []
     for entry in listed(value):

@@ -31,7 +31,7 @@ TEXT_WORDS = 32
 """Most words of the summary of a text trajectory (TF-GRPO, Stage 1)."""
 TOOL_WORDS = 64
 """Most words of the summary of a trajectory with tool calls (Agent-GRPO, Stage 1)."""
-REPLY_TOKENS = 600
+REPLY_TOKENS = 1_000
 
 Verdict = Literal["better", "worse", "par"]
 """How a rollout did against its group: the sign of its advantage."""
@@ -111,7 +111,9 @@ async def summarise(
     rollouts = [r for r in group.rollouts if r.outcome == "scored"]
     prompts = {r.id: _prompt(task, r, library, model, withhold_answer) for r in rollouts}
     keys = {r.id: canonical_json([m.model_dump() for m in prompts[r.id]]) for r in rollouts}
-    first_of = {keys[r.id]: r for r in reversed(rollouts)}
+    first_of: dict[str, Rollout] = {}
+    for r in rollouts:
+        first_of.setdefault(keys[r.id], r)
     sampling = Sampling(
         temperature=0.0,
         top_p=1.0,
@@ -275,15 +277,17 @@ def _lessons(rollout: Rollout, library: Sequence[Experience]) -> str:
 
 class _Part(NamedTuple):
     head: str
-    body: str
+    body: tuple[str, ...]
     step: Step | None = None
 
     def shown(self, characters: int) -> str:
-        return f"{self.head}\n{replies.clip(self.body, characters)}" if self.body else self.head
+        return "\n".join([self.head, *(replies.clip(text, characters) for text in self.body)])
 
 
 LEAST_CHARACTERS = 60
-"""What is shown of each step at the least, before whole steps are left out and counted."""
+"""What is shown of parameters, output and message at the least, before whole steps are left out and counted."""
+ERROR_CHARACTERS = 300
+"""What is shown of an error at the least: it says most about a failure."""
 
 
 def condense(task: Task, rollout: Rollout, library: Sequence[Experience], tokens: int) -> str:
@@ -294,17 +298,17 @@ def condense(task: Task, rollout: Rollout, library: Sequence[Experience], tokens
     failed. Each place is marked.
     """
     parts = _parts(task, rollout, library)
-    longest = max((len(p.body) for p in parts), default=0)
+    longest = max((len(text) for p in parts for text in p.body), default=0)
     whole = _shown(parts, longest, set(range(len(parts))))
     if _fits(whole, tokens):
         return whole
     everything = set(range(len(parts)))
-    least = _shown(parts, LEAST_CHARACTERS, everything)
-    if _fits(least, tokens):
-        return _largest(lambda n: _shown(parts, n + LEAST_CHARACTERS, everything), longest, tokens)
-    order = sorted(everything, key=lambda i: _rank(i, parts))
-    kept = _largest(lambda n: _shown(parts, LEAST_CHARACTERS, set(order[:n])), len(parts), tokens)
-    return kept if _fits(kept, tokens) else fitted(kept, tokens)
+    if _fits(_shown(parts, LEAST_CHARACTERS, everything), tokens):
+        shorter = _largest(lambda n: _shown(parts, n + LEAST_CHARACTERS - 1, everything), longest, tokens)
+    else:
+        order = sorted(everything, key=lambda i: _rank(i, parts))
+        shorter = _largest(lambda n: _shown(parts, LEAST_CHARACTERS, set(order[:n])), len(parts), tokens)
+    return fitted(shorter, tokens)
 
 
 def _rank(i: int, parts: Sequence[_Part]) -> float:
@@ -316,12 +320,12 @@ def _rank(i: int, parts: Sequence[_Part]) -> float:
 def _parts(task: Task, rollout: Rollout, library: Sequence[Experience]) -> list[_Part]:
     trajectory = rollout.trajectory
     parts = [
-        _Part(f"[{m.role}]", content)
+        _Part(f"[{m.role}]", (content,))
         for m in trajectory.messages
         if (content := _worth_showing(m, task, rollout, library))
     ]
     parts += [_step_part(i, step) for i, step in enumerate(trajectory.steps, start=1)]
-    return [*parts, _Part("[final answer]", _answer(trajectory))]
+    return [*parts, _Part("[final answer]", (_answer(trajectory),))]
 
 
 def _worth_showing(m: Message, task: Task, rollout: Rollout, library: Sequence[Experience]) -> str:
@@ -346,12 +350,11 @@ def _answer(trajectory: Trajectory) -> str:
 
 def _step_part(number: int, step: Step) -> _Part:
     result = {True: "worked", False: "failed", None: "outcome not recorded"}[step.success]
+    error = f": {replies.clip(step.error, ERROR_CHARACTERS)}" if step.error else ""
     parameters = json.dumps(step.parameters, ensure_ascii=False, default=str)
-    lines = [f"parameters: {parameters}"]
-    lines += [f"error: {step.error}"] if step.error else []
-    lines += [f"output: {step.output}"] if step.output else []
-    body = "\n".join(lines).encode("utf-8", "replace").decode()
-    return _Part(f"[step {number}] {step.tool}: {result}", body, step)
+    body = [f"parameters: {replies.plain(parameters)}"]
+    body += [f"output: {step.output}"] if step.output else []
+    return _Part(f"[step {number}] {step.tool}: {result}{error}", tuple(body), step)
 
 
 def _shown(parts: Sequence[_Part], characters: int, kept: set[int]) -> str:

@@ -1,0 +1,705 @@
+"""The three stages with a model that answers from what it was shown: a wrong prompt changes what is learned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from core.advantage import advantages
+from core.errors import BudgetError, ModelUnavailableError
+from core.experience import MAX_WORDS, Add, Delete, Experience, Modify
+from core.extraction.contrast import Contrast, contrast, evidence_of, relevant
+from core.extraction.draft import Draft
+from core.extraction.summarise import Summary, Unsummarised, condense, shorten, summarise
+from core.extraction.with_model import Learned, extract
+from core.injection import estimate_tokens, render, system_prompt
+from core.ports import Completion, Sampling
+from core.rollout import Group, Message, Rollout, Score, Step, Task, Trajectory
+from core.words import count_words
+
+TASK = Task(
+    id="t1",
+    question="Which city is the capital of France? {{answer}} ${x} {}",
+    answer="Paris",
+    domain="capitals",
+)
+LIBRARY = [
+    Experience(id="E-0007", text="Write a whole paragraph.", domain="capitals"),
+    Experience(id="E-0008", text="Answer with the name only.", domain="capitals"),
+]
+
+
+def make_group(
+    rewards: Sequence[float | None], answers: Sequence[str] | None = None, name: str = "g1", **more: object
+) -> Group:
+    """A group of text rollouts with these rewards; each rollout has an answer of its own unless told otherwise."""
+    injected = render(LIBRARY)
+    found = advantages(rewards)
+    rollouts = tuple(
+        Rollout(
+            id=f"{name}-r{i}",
+            group_id=name,
+            task_id=TASK.id,
+            replicate=i,
+            trajectory=Trajectory(
+                messages=(
+                    Message(role="system", content=system_prompt(injected, "You are terse.")),
+                    Message(role="user", content=TASK.question),
+                ),
+                answer=answers[i] if answers else f"answer {i}",
+            ),
+            scores={"graded": Score(value=0.5, reason="the form is not kept")},
+            reward=reward,
+            advantage=found[i],
+            injected=injected.labels,
+            model="rollout-model",
+        )
+        for i, reward in enumerate(rewards)
+    )
+    fields = {
+        "id": name,
+        "run_id": "r0",
+        "task_id": TASK.id,
+        "status": "informative",
+        "rollouts": rollouts,
+    } | more
+    return Group.read(fields)
+
+
+FENCE = re.compile(r'<data id="(\w+)">\n(.*?)\n</data id="\1">', re.DOTALL)
+
+
+class Reader:
+    """A model that knows nothing but its prompt: what it says is made of what it was shown.
+
+    Stage 1: the last line of the attempt and the measured outcome. Stage 2: each attempt's summary as its "why";
+    deletes the first lesson of the library and adds what the best attempts have said.
+    """
+
+    name = "reader"
+
+    def __init__(self, context_length: int = 8192) -> None:
+        self.context_length = context_length
+        self.prompts: dict[str, list[str]] = {"summarise": [], "contrast": [], "consolidate": [], "retry": []}
+        self.running = self.most_running = 0
+        self.order: list[str] = []
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, replicates: Sequence[int] = (0,)
+    ) -> list[Completion | str]:
+        system, user = messages[0].content, messages[1].content
+        stage = {"You sum": "summarise", "You com": "contrast", "Several": "consolidate"}[system[:7]]
+        stage = "retry" if len(messages) > 2 else stage
+        self.prompts[stage].append(user)
+        self.order.append(stage)
+        assert sampling.json_schema is not None
+        json.loads(sampling.json_schema)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        try:
+            return [Completion(text=getattr(self, stage)(system, user))]
+        except ConnectionError as e:
+            return [str(e)]
+
+    def summarise(self, system: str, user: str) -> str:
+        domain, question, *_, attempt = [text for _, text in FENCE.findall(user.split("Its outcome:")[0])]
+        did = re.search(r"it did (better|worse|as well)", user)
+        assert did, "the outcome is missing"
+        used = re.findall(r"\[(G\d+)\] Answer", user)
+        return json.dumps(
+            {
+                "summary": f"{attempt.splitlines()[-1]} did {did[1]} on {question.split()[-4]}",
+                "key_decision": f"said {attempt.splitlines()[-1]}",
+                "root_cause": "too long" if did[1] == "worse" else "",
+                "used_experiences": used,
+                "domain": domain,
+            }
+        )
+
+    def contrast(self, system: str, user: str) -> str:
+        attempts = re.findall(
+            r"^(R\d+): reward ([-\d.e]+); it did (\w+).*?\nIts summary:\n<data id=\"\w+\">\n(.*?)\n",
+            user,
+            re.M | re.S,
+        )
+        verdicts = {"better": "better", "worse": "worse", "as": "par"}
+        said = [
+            {"rollout": r, "verdict": verdicts[v], "why": w, "deciding_step": "step 1"}
+            for r, _, v, w in attempts
+        ]
+        operations = [
+            {"op": "DELETE", "ids": [i], "text": None} for i in re.findall(r"^\[(E-\d+)\]", user, re.M)[:1]
+        ]
+        best = max(attempts, key=lambda a: float(a[1]))
+        operations += [
+            {
+                "op": "add",
+                "ids": [],
+                "text": f"Do as in: {best[3]}",
+                "kind": "convention",
+                "rationale": best[0],
+            }
+        ]
+        return json.dumps({"semantic_advantages": said, "operations": operations})
+
+    def consolidate(self, system: str, user: str) -> str:
+        return json.dumps({"actions": []})
+
+    def retry(self, system: str, user: str) -> str:
+        return "no"
+
+
+def learn(*groups: Group, model: Reader | None = None, **more: object) -> Learned:
+    pairs = [(TASK, g) for g in groups]
+    return asyncio.run(extract(pairs, LIBRARY, model or Reader(), run_id="r0", **more))  # type: ignore[arg-type]
+
+
+def summed(group: Group, model: Reader, **more: bool) -> list[Summary | Unsummarised]:
+    return asyncio.run(summarise(TASK, group, LIBRARY, model, **more))
+
+
+def contrasted(model: Reader, group: Group | None = None, **more: bool) -> Contrast:
+    group = group or make_group([1.0, 0.0])
+    return asyncio.run(contrast(TASK, group, summed(group, model), LIBRARY, model, **more))
+
+
+# ---- the whole ----
+
+
+def test_a_group_teaches_what_its_better_rollouts_did() -> None:
+    result = learn(make_group([1.0, 0.0, 0.0], ["Paris", "It is Paris.", "Lyon"]))
+    delete, new = result.drafts
+    assert delete.operation == Delete(experience_id="E-0007")
+    assert new.operation == Add(
+        text="Do as in: Paris did better on France?", kind="convention", domain="capitals"
+    )
+    assert (new.extractor, new.learned_on, new.group_ids) == ("llm", "rollout-model", ("g1",))
+    assert new.evidence.rollout_ids == ("g1-r0", "g1-r1", "g1-r2")
+    assert json.loads(new.raw_reply)["operations"][1]["text"] == new.text
+    assert result.learned == ("g1",)
+    assert result.calls == {"summarise": 3, "contrast": 1}
+    assert result.adds_up
+
+
+def test_each_rollout_gets_its_semantic_advantage() -> None:
+    result = learn(make_group([1.0, 0.0, 0.5], ["a", "b", "c"]))
+    assert {i: (a.verdict, a.why, a.agrees) for i, a in result.advantages.items()} == {
+        "g1-r0": ("better", "a did better on France?", True),
+        "g1-r1": ("worse", "b did worse on France?", True),
+        "g1-r2": ("par", "c did as well on France?", True),
+    }
+
+
+def test_zero_informative_groups_cost_zero_calls() -> None:
+    model = Reader()
+    near = [
+        Draft(operation=Add(text=t))
+        for t in ("Answer with one word only.", "Answer with one single word only.")
+    ]
+    same = make_group([1.0, 1.0], status="uninformative", reason="all right")
+    result = learn(same, make_group([None, None], name="g2", status="failed"), model=model, beside=near)
+    assert (model.order, result.calls) == ([], {})
+    assert (result.uninformative, result.learned, result.failed) == (("g1", "g2"), (), {})
+    assert result.drafts == tuple(near)
+
+
+def test_every_group_is_learned_from_uninformative_or_failed() -> None:
+    class Picky(Reader):
+        def contrast(self, system: str, user: str) -> str:
+            return "no" if "answer 9" in user else super().contrast(system, user)
+
+    bad = make_group([1.0, 0.0], ["answer 8", "answer 9"], name="g2")
+    result = learn(
+        make_group([1.0, 0.0]), bad, make_group([0.0], name="g3", status="uninformative"), model=Picky()
+    )
+    assert (result.learned, result.uninformative) == (("g1",), ("g3",))
+    assert result.failed == {"g2": "the reply holds no JSON"}
+    assert len(result.drafts) == 2, "the good group is not taken along"
+    assert result.quarantined[0].group_ids == ("g2",)
+    assert result.adds_up
+
+
+@pytest.mark.parametrize(
+    "error", [BudgetError("The cap is reached."), ModelUnavailableError("The key is wrong.")]
+)
+def test_a_model_that_cannot_be_used_fails_the_groups_with_its_reason(error: Exception) -> None:
+    class Down(Reader):
+        async def complete(self, *_: object, **__: object) -> list[Completion | str]:
+            raise error
+
+    result = learn(make_group([1.0, 0.0]), model=Down())
+    assert str(error) in result.failed["g1"]
+    assert [u.reason for u in result.unsummarised] == [str(error)] * 2
+
+
+def test_a_group_does_not_wait_for_the_summaries_of_the_others() -> None:
+    class SlowForOne(Reader):
+        async def complete(
+            self, messages: Sequence[Message], sampling: Sampling, replicates: Sequence[int] = (0,)
+        ) -> list[Completion | str]:
+            while "slow" in messages[1].content and "contrast" not in self.order:
+                await asyncio.sleep(0)
+            return await super().complete(messages, sampling, replicates)
+
+    model = SlowForOne()
+    slow = make_group([1.0, 0.0], ["slow", "slow too"], name="g1")
+    result = asyncio.run(
+        asyncio.wait_for(
+            extract([(TASK, slow), (TASK, make_group([1.0, 0.0], name="g2"))], LIBRARY, model, run_id="r"), 20
+        )
+    )
+    assert result.learned == ("g1", "g2"), "and the order of the results is that of the groups"
+    assert model.most_running > 1
+
+
+def test_the_same_replies_give_the_same_result_whatever_comes_first() -> None:
+    class Shuffled(Reader):
+        async def complete(
+            self, messages: Sequence[Message], sampling: Sampling, replicates: Sequence[int] = (0,)
+        ) -> list[Completion | str]:
+            for _ in range(random.randrange(20)):
+                await asyncio.sleep(0)
+            return await super().complete(messages, sampling, replicates)
+
+    groups = [make_group([1.0, 0.0, 0.5], name=f"g{i}") for i in range(4)]
+    assert len({learn(*groups, model=Shuffled()).canonical() for _ in range(5)}) == 1
+
+
+def test_drafts_of_the_evidence_extractor_are_consolidated_with_the_models() -> None:
+    ours = Draft(operation=Delete(experience_id="E-0007"), rationale="9 of 9 losers", group_ids=("g0",))
+    result = learn(make_group([1.0, 0.0]), beside=[ours])
+    assert [d.extractor for d in result.drafts] == ["evidence", "llm"]
+    assert result.drafts[0].group_ids == ("g0", "g1")
+    assert result.counts == {
+        "operations in": 3,
+        "proposed": 2,
+        "joined": 1,
+        "superseded": 0,
+        "quarantined": 0,
+    }
+
+
+def test_of_a_conflict_between_groups_the_wider_spread_wins() -> None:
+    class Modifier(Reader):
+        def contrast(self, system: str, user: str) -> str:
+            best = max(re.findall(r"reward ([\d.]+)", user))
+            return json.dumps({"operations": [{"op": "modify", "id": "E-0007", "text": f"Reach {best}."}]})
+
+    result = learn(make_group([0.6, 0.5]), make_group([1.0, 0.0], name="g2"), model=Modifier())
+    assert [d.operation for d in result.drafts] == [Modify(experience_id="E-0007", text="Reach 1.")]
+    assert result.superseded[0].draft.group_ids == ("g1",)
+
+
+def test_progress_is_told_to_the_end() -> None:
+    told: list[tuple[str, int, int]] = []
+    learn(make_group([1.0, 0.0]), progress=lambda *a: told.append(a))
+    assert ("Summarising rollouts", 2, 2) in told
+    assert ("Contrasting groups", 1, 1) in told
+    assert told[-1] == ("Consolidating", 1, 1)
+
+
+# ---- stage 1 ----
+
+
+def test_the_summary_prompt_holds_all_that_the_stage_needs() -> None:
+    model = Reader()
+    summed(make_group([1.0, 0.0]), model)
+    prompt = model.prompts["summarise"][0]
+    for part in (
+        TASK.question,
+        "Paris",
+        "[G0] Write a whole paragraph.",
+        "answer 0",
+        "reward 1; it did better than",
+    ):
+        assert part in prompt
+    assert "the form is not kept" in prompt, "the verifier's reason"
+    assert prompt.count("Write a whole paragraph.") == 1, "injected lessons are shown once"
+    assert "You are terse." in prompt, "what else the system prompt held is shown"
+    assert "32 words" in prompt
+
+
+def test_a_withheld_answer_is_in_no_prompt() -> None:
+    model = Reader()
+    contrasted(model, withhold_answer=True)
+    summed(make_group([1.0, 0.0]), model, withhold_answer=True)
+    shown = "".join(p for prompts in model.prompts.values() for p in prompts[-2:])
+    withheld = [p for prompts in model.prompts.values() for p in prompts if "(withheld)" in p]
+    assert len(withheld) == 3
+    assert shown
+    assert not any("Paris" in p or "the form is not kept" in p for p in withheld)
+
+
+def test_used_and_ignored_experiences_are_told_apart_by_their_ids() -> None:
+    first, _ = summed(make_group([1.0, 0.0]), Reader())
+    assert isinstance(first, Summary)
+    assert (first.used, first.ignored, first.domain) == (("E-0008",), ("E-0007",), "capitals")
+
+
+def test_unscored_rollouts_take_no_part() -> None:
+    model = Reader()
+    assert [s.rollout_id for s in summed(make_group([1.0, None, 0.0]), model)] == ["g1-r0", "g1-r2"]
+    assert len(model.prompts["summarise"]) == 2
+
+
+def test_attempts_that_read_the_same_share_a_call_and_each_has_its_summary() -> None:
+    model = Reader()
+    found = summed(make_group([1.0, 0.0, 1.0], ["Paris", "Lyon", "Paris"]), model)
+    assert len(model.prompts["summarise"]) == 2
+    assert [s.rollout_id for s in found] == ["g1-r0", "g1-r1", "g1-r2"]
+
+
+class Long(Reader):
+    """Always says too much."""
+
+    def summarise(self, system: str, user: str) -> str:
+        return json.dumps(
+            {"summary": "It read the file first and then " + "looked. " * 20 + "and more " * 40}
+        )
+
+    retry = summarise
+
+
+def test_a_summary_that_is_too_long_is_asked_for_again_with_the_count() -> None:
+    class OnceLong(Long):
+        def retry(self, system: str, user: str) -> str:
+            return json.dumps({"summary": "Short now."})
+
+    first, _ = summed(make_group([1.0, 0.0]), OnceLong())
+    assert isinstance(first, Summary)
+    assert (first.text, first.shortened) == ("Short now.", False)
+
+
+def test_a_summary_that_stays_too_long_ends_visibly_at_a_sentence_and_its_reply_is_kept() -> None:
+    first, _ = summed(make_group([1.0, 0.0]), Long())
+    assert isinstance(first, Summary)
+    assert count_words(first.text) <= 32
+    assert first.text.endswith("looked. [...]")
+    assert first.shortened
+    assert "and more and more" in first.raw_reply
+
+
+def test_tool_trajectories_may_have_64_words() -> None:
+    group = make_group([1.0, 0.0])
+    step = Step(tool="read_json", parameters={"path": "a"}, output="ok", success=True)
+    with_tools = group.model_copy(
+        update={
+            "rollouts": tuple(
+                r.model_copy(update={"trajectory": r.trajectory.model_copy(update={"steps": (step,)})})
+                for r in group.rollouts
+            )
+        }
+    )
+    model = Long()
+    first, _ = summed(with_tools, model)
+    assert isinstance(first, Summary)
+    assert 32 < count_words(first.text) <= 64
+    assert "[step 1] read_json: worked" in model.prompts["summarise"][0]
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 200, "w" * 5000 + " end of it" * 50, "词" * 100, "One. " + "two " * 90, "a, b; " * 60]
+)
+def test_no_shortened_text_is_over_the_limit(text: str) -> None:
+    short = shorten(text, MAX_WORDS)
+    assert count_words(short) <= MAX_WORDS
+    assert short.endswith("[...]")
+    assert len(short) > 10
+
+
+def test_a_rollout_without_a_usable_summary_is_named_and_the_group_goes_on() -> None:
+    class Forgetful(Reader):
+        def summarise(self, system: str, user: str) -> str:
+            if "answer 1" in user:
+                raise ConnectionError("The endpoint timed out.")
+            return super().summarise(system, user)
+
+    result = learn(make_group([1.0, 0.0, 0.0]), model=Forgetful())
+    assert [(u.rollout_id, u.reason) for u in result.unsummarised] == [("g1-r1", "The endpoint timed out.")]
+    assert set(result.advantages) == {"g1-r0", "g1-r2"}
+    assert any("g1-r1" in note for note in result.notes)
+    assert result.learned == ("g1",)
+
+
+# ---- condensing ----
+
+
+def agent(steps: int, size: int, failed: int = -1) -> Rollout:
+    made = tuple(
+        Step(
+            tool=f"tool_{i % 3}",
+            parameters={"n": i},
+            output=f"<head {i}> " + "lorem ipsum " * (size // 12) + f" <tail {i}>",
+            success=i != failed,
+            error="KeyError: 'name'" if i == failed else None,
+        )
+        for i in range(steps)
+    )
+    return Rollout(
+        id="r", group_id="g", task_id="t", replicate=0, trajectory=Trajectory(steps=made, answer="the end")
+    )
+
+
+def test_a_trajectory_that_fits_is_shown_whole() -> None:
+    rollout = agent(3, 100)
+    text = condense(TASK, rollout, [], 5_000)
+    assert "left out" not in text
+    assert all(step.output in text for step in rollout.trajectory.steps)
+
+
+def test_a_long_trajectory_keeps_head_and_tail_of_every_step_and_its_end() -> None:
+    text = condense(TASK, agent(12, 50_000, failed=5), [], 3_000)
+    assert estimate_tokens(text) <= 3_000
+    for i in range(12):
+        assert f"[step {i + 1}] tool_{i % 3}" in text
+        assert f"<head {i}>" in text
+        assert f"<tail {i}>" in text
+    assert text.count("characters left out") == 12
+    assert text.endswith("the end")
+    assert estimate_tokens(text) > 2_000, "the room that there is is used"
+
+
+def test_of_very_many_steps_the_middle_is_counted_and_failures_stay_longer() -> None:
+    text = condense(TASK, agent(2_000, 600, failed=60), [], 4_000)
+    assert estimate_tokens(text) <= 4_000
+    assert "[step 1] " in text
+    assert "[step 2000] " in text
+    assert "[step 61] tool_0: failed" in text
+    assert "KeyError" in text
+    left_out = sum(int(n) for n in re.findall(r"\[\.\.\. (\d+) messages or steps left out", text))
+    assert left_out + len(re.findall(r"^\[step \d+\]", text, re.MULTILINE)) == 2_000
+
+
+@pytest.mark.parametrize("tokens", [300, 40, 5, -100])
+def test_even_the_smallest_room_gets_a_marked_text(tokens: int) -> None:
+    text = condense(TASK, agent(30, 3_000), [], tokens)
+    assert "left out" in text
+    assert estimate_tokens(text) <= max(tokens, 30)
+
+
+@pytest.mark.parametrize("context_length", [2_048, 4_096, 16_384])
+def test_prompt_and_reply_fit_the_context_whatever_the_trajectory(context_length: int) -> None:
+    model = Reader(context_length)
+    huge = [agent(200, 2_000), agent(3, 200_000)]
+    group = make_group([1.0, 0.0])
+    rollouts = tuple(
+        r.model_copy(update={"trajectory": big.trajectory})
+        for r, big in zip(group.rollouts, huge, strict=True)
+    )
+    task = TASK.model_copy(update={"question": "why? " * 20_000})
+    found = asyncio.run(summarise(task, group.model_copy(update={"rollouts": rollouts}), LIBRARY, model))
+    assert all(isinstance(s, Summary) for s in found)
+    for prompt in model.prompts["summarise"]:
+        assert estimate_tokens(prompt) + min(1_000, context_length // 3) < context_length
+        assert "left out" in prompt
+
+
+# ---- stage 2 ----
+
+
+def test_the_contrast_prompt_holds_all_that_the_stage_needs() -> None:
+    model = Reader()
+    contrasted(model)
+    prompt = model.prompts["contrast"][0]
+    for part in (
+        TASK.question,
+        "Paris",
+        "[E-0007] (strategy, confidence 0.50) Write a whole paragraph.",
+        "R1: reward 1; it did better than its group.",
+        "R2: reward 0; it did worse than its group.",
+        "answer 0 did better on France?",
+        "Root cause: too long",
+        "Lessons followed: E-0008",
+        "each of R1, R2",
+    ):
+        assert part in prompt
+
+
+class Says(Reader):
+    """Gives one reply at stage 2, and another one when asked again."""
+
+    def __init__(self, reply: object, again: str = "no") -> None:
+        super().__init__()
+        self.reply = reply if isinstance(reply, str) else json.dumps(reply)
+        self.again = again
+
+    def contrast(self, system: str, user: str) -> str:
+        return self.reply
+
+    def retry(self, system: str, user: str) -> str:
+        return self.again
+
+
+def test_what_is_more_than_three_operations_is_quarantined_and_a_bad_one_takes_no_place() -> None:
+    good = [{"op": "add", "text": f"Lesson {i}."} for i in range(4)]
+    found = contrasted(
+        Says({"operations": [good[0], {"op": "modify", "id": "E-0099", "text": "x"}, "?", *good[1:]]})
+    )
+    assert [d.text for d in found.drafts] == ["Lesson 0.", "Lesson 1.", "Lesson 2."]
+    reasons = [q.reason for q in found.quarantined]
+    assert [r.split(":")[0] for r in reasons] == ["operation 2", "operation 3", "operation 6"]
+    assert "3 operations already" in reasons[2]
+    assert all("Lesson 3." in q.raw for q in found.quarantined)
+    assert found.operations_in == 6
+
+
+def test_a_missing_semantic_advantage_is_noted() -> None:
+    found = contrasted(Says({"semantic_advantages": [{"rollout": "[r2]", "verdict": "Worse", "why": "w"}]}))
+    assert [a.rollout_id for a in found.advantages] == ["g1-r1"]
+    assert any("no semantic advantage for g1-r0" in note for note in found.notes)
+
+
+def test_the_measured_sign_stands_against_the_models_verdict() -> None:
+    found = contrasted(Says({"semantic_advantages": [{"rollout": 1, "verdict": "worse", "why": "w"}]}))
+    assert (found.advantages[0].verdict, found.advantages[0].said, found.advantages[0].agrees) == (
+        "better",
+        "worse",
+        False,
+    )
+    assert any("measured as better" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [{"rollout": "R1", "verdict": "better", "why": "w"}, {"op": "delete", "id": "E-0007"}],
+        {
+            "semantic_advantages": {"R1": {"verdict": "better", "why": "w"}},
+            "operations": {"op": "delete", "id": "G0"},
+        },
+        {
+            "Semantic Advantages": [{"Rollout": "g1-r0", "why": "w"}],
+            "OPERATIONS": [{"Op": "Delete", "Ids": "[E-0007]"}],
+        },
+        {
+            "semantic_advantages": {"rollout": "R1", "why": "w"},
+            "operations": [{"op": "remove", "ids": ["E-0007"]}],
+        },
+    ],
+)
+def test_a_contrast_is_read_in_any_wrapping(reply: object) -> None:
+    found = contrasted(Says(reply))
+    assert [(a.rollout_id, a.verdict, a.why) for a in found.advantages] == [("g1-r0", "better", "w")]
+    assert [d.operation for d in found.drafts] == [Delete(experience_id="E-0007")]
+    assert found.quarantined == ()
+
+
+def test_one_bare_operation_is_read_too() -> None:
+    assert contrasted(Says({"op": "ADD", "text": "Look."})).drafts[0].text == "Look."
+
+
+def test_an_unreadable_reply_is_asked_for_again_then_quarantined_with_both() -> None:
+    assert len(contrasted(Says("no", again='{"operations": [{"op": "add", "text": "a"}]}')).drafts) == 1
+    found = contrasted(Says("first try", again="second try"))
+    assert (found.error, found.operations_in) == ("the reply holds no JSON", 1)
+    assert "first try" in found.quarantined[0].raw
+    assert "second try" in found.quarantined[0].raw
+
+
+def test_without_two_summaries_that_differ_there_is_no_contrast_call() -> None:
+    model = Reader()
+    group = make_group([1.0, 0.0])
+    gone = Unsummarised(rollout_id="g1-r1", reason="The endpoint timed out.")
+    one = summed(group, model)[0]
+    found = asyncio.run(contrast(TASK, group, [one, gone], LIBRARY, model))
+    assert model.prompts["contrast"] == []
+    assert "The endpoint timed out." in found.error
+
+
+def test_an_id_that_the_model_was_not_shown_is_quarantined_even_if_it_is_live() -> None:
+    library = [Experience(id=f"E-{i:04}", text="Lesson.", confidence=0.5) for i in range(60)]
+    library += [Experience(id="E-0900", text="Weak.", confidence=0.05)]
+    group = make_group([1.0, 0.0])
+    model = Says({"operations": [{"op": "delete", "id": "E-0900"}, {"op": "delete", "id": "E-0001"}]})
+    found = asyncio.run(contrast(TASK, group, summed(group, model), library, model))
+    assert [d.operation for d in found.drafts] == [Delete(experience_id="E-0001")]
+    assert "E-0900" in found.quarantined[0].reason
+    assert any("11 experiences of the library were not shown" in note for note in found.notes)
+
+
+def test_of_a_large_library_the_injected_come_first_and_then_the_tasks_domain() -> None:
+    library = [Experience(id=f"E-1{i:03}", text="x", domain="other", confidence=0.9) for i in range(60)]
+    library += [Experience(id="E-2000", text="x", domain="capitals", confidence=0.1), LIBRARY[0]]
+    assert [e.id for e in relevant(TASK, make_group([1.0, 0.0]), library)][:3] == [
+        "E-0007",
+        "E-2000",
+        "E-1000",
+    ]
+
+
+def test_a_lesson_that_quotes_its_tasks_answer_says_so_to_the_reviewer() -> None:
+    drafts = contrasted(
+        Says({"operations": [{"op": "add", "text": "Say Paris."}, {"op": "add", "text": "Say a name."}]})
+    ).drafts
+    assert "answer of its own task" in drafts[0].rationale
+    assert "answer of its own task" not in drafts[1].rationale
+
+
+def test_the_deciding_step_is_linked_where_there_is_one() -> None:
+    group = make_group([1.0, 0.0])
+    rollouts = tuple(r.model_copy(update={"trajectory": agent(4, 10).trajectory}) for r in group.rollouts)
+    said = [
+        {"rollout": "R1", "why": "w", "deciding_step": "step 3: tool_2"},
+        {"rollout": "R2", "why": "w", "deciding_step": 9},
+    ]
+    found = contrasted(Says({"semantic_advantages": said}), group.model_copy(update={"rollouts": rollouts}))
+    assert [(a.step, a.deciding_step) for a in found.advantages] == [(3, "step 3: tool_2"), (None, "9")]
+
+
+def test_evidence_names_the_best_first_then_the_worst() -> None:
+    found = evidence_of(make_group([0.5, 0.0, 1.0, 0.4]))
+    assert found.rollout_ids[0] == "g1-r2"
+    assert found.rollout_ids[2] == "g1-r1"
+
+
+# ---- nothing vanishes ----
+
+FAULTS = (
+    "", "{", "null", "[]", "I am sorry.", '{"operations": "none"}', '{"operations": [1, null, {"op": "merge"}]}',
+    '{"summary": 7, "operations": {"op": "UPDATE", "id": "[G0]", "text": "x"}}', '{"summary": "s", "actions": [3]}',
+    json.dumps({"summary": "w " * 200, "operations": [{"op": "ADD", "text": "w " * 200}] * 5, "text": "w " * 90}),
+    '{"semantic_advantages": [{"rollout": [], "verdict": {}}], "operations": [{"op": "delete", "id": "E-0007"}]}',
+    '{"operations": [{"op": "add", "text": "half \\ud800"}], "summary": "half \\ud800", "text": "half \\ud800"}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_under_random_faults_groups_and_operations_add_up(seed: int) -> None:
+    rng = random.Random(seed)
+
+    class Faulty(Reader):
+        async def complete(
+            self, messages: Sequence[Message], sampling: Sampling, replicates: Sequence[int] = (0,)
+        ) -> list[Completion | str]:
+            fault = rng.random()
+            if fault < 0.05:
+                raise BudgetError("The cap is reached.")
+            if fault < 0.15:
+                return ["The endpoint timed out."]
+            if fault < 0.5 or "You sum" not in messages[0].content and "You com" not in messages[0].content:
+                return [Completion(text=rng.choice(FAULTS))]
+            if len(messages) > 2:
+                return [Completion(text=rng.choice(FAULTS))]
+            good = await super().complete(messages, sampling, replicates)
+            return [
+                Completion(text=c.text[: rng.choice((9999, 40))]) for c in good if isinstance(c, Completion)
+            ]
+
+    groups = [make_group([1.0, 0.0, None, 0.5], name=f"g{i}") for i in range(4)]
+    groups.append(make_group([1.0, 1.0], name="g9", status="uninformative"))
+    result = learn(*groups, model=Faulty())
+    assert result.adds_up, result.counts
+    assert sorted((*result.learned, *result.failed, *result.uninformative)) == sorted(g.id for g in groups)
+    assert all(result.failed.values())
+    assert all(q.reason for q in result.quarantined)
+    named = [s.rollout_id for s in (*result.summaries, *result.unsummarised)]
+    assert sorted(named) == sorted(r.id for g in groups[:4] for r in g.rollouts if r.reward is not None)
+    assert all(count_words(s.text) <= 32 for s in result.summaries)
+    result.canonical().encode()
