@@ -6,14 +6,14 @@ import unicodedata
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2212"
 _APOSTROPHES = "'\u2019\u02bc"
-_WORD_PARTS = set("-+.,'#%^/")
+_WORD_PARTS = set("-+.,'#%^/:*")
 """Signs that survive `normalise` inside a word or number: beside one of them a word does not end."""
 
 
 def normalise(text: str) -> str:
     """The form in which wording is compared: NFKC, casefolded, punctuation and white space as single spaces.
 
-    Kept, because they change what is said: the minus of a number, the point or comma between digits, `%`
+    Kept, because they change what is said: the minus of a number, signs between digits (. , - / : *), `%`
     after a digit, `#` after a letter, the apostrophe between letters, and symbols (+, =, $, emoji). Idempotent.
 
     >>> normalise("  It’s **Paris**, -3.50 % of C#!")
@@ -43,12 +43,12 @@ def _once(text: str) -> str:
 
 def _kept(c: str, before: str, after: str) -> str:
     """What becomes of a character that is neither letter nor digit."""
-    if c in _DASHES and after.isdecimal() and not before.isalnum():
+    if c in _DASHES and after.isdecimal() and (before.isdecimal() or not before.isalnum()):
         return "-"
     if c in _APOSTROPHES and before.isalpha() and after.isalpha():
         return "'"
     if (
-        (c in ".," and before.isdecimal() and after.isdecimal())
+        (c in ".,/:*" and before.isdecimal() and after.isdecimal())
         or (c == "%" and before.isdecimal())
         or (c == "#" and before.isalpha())
         or c == "^"

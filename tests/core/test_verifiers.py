@@ -193,6 +193,9 @@ def test_text_looks_past_form(answer: str, expected: str) -> None:
     ("answer", "expected"),
     [
         ("-5", "5"),
+        ("5-3", "5/3"),
+        ("10:30", "10 30"),
+        ("2*3", "2 3"),
         ("35", "3.5"),
         ("C", "C#"),
         ("C", "C++"),

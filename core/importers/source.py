@@ -1,0 +1,182 @@
+"""A file as it comes in: its bytes, its encoding, its lines, and what of it could not be read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.record import Record
+
+MAX_RAW = 2_000
+"""Characters of a rejected row that are kept; how many more there were is said."""
+
+MAX_LINE = 20_000_000
+"""Characters of a line; a longer one is rejected unread."""
+
+_MAGIC: list[tuple[bytes, str]] = [
+    (b"\x1f\x8b", "is compressed with gzip; unpack it first (gunzip)"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with Zstandard; unpack it first (unzstd)"),
+    (b"BZh", "is compressed with bzip2; unpack it first (bunzip2)"),
+    (b"\xfd7zXZ\x00", "is compressed with xz; unpack it first (unxz)"),
+    (b"PK\x03\x04", "is a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
+    (b"SQLite format 3\x00", "is a SQLite database; export the table as CSV or JSONL"),
+    (b"%PDF-", "is a PDF document, and no table"),
+    (b"version https://git-lfs", "is only a Git LFS pointer; fetch the file itself with git lfs pull"),
+]
+
+
+class Rejected(Record):
+    """A row that was set aside, and why."""
+
+    line: int
+    """Physical line that the row begins in, from 1; the row's number in a Parquet file."""
+    reason: str
+    raw: str
+    """The row as it came, cut to `MAX_RAW` characters."""
+
+
+def rejected(line: int, reason: str, raw: str) -> Rejected:
+    """Set a row aside; what is kept of it can be stored and printed."""
+    return Rejected(line=line, reason=storable(reason), raw=storable(bounded(raw, MAX_RAW)))
+
+
+def bounded(text: str, limit: int) -> str:
+    """At most `limit` characters of a text, and how many are left out."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+def storable(text: str) -> str:
+    """The text with U+FFFD in place of half surrogates, which no file and no database can hold."""
+    return _HALF.sub("\ufffd", text)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def has_half_surrogates(text: str) -> bool:
+    return _HALF.search(text) is not None
+
+
+def read_bytes(data: bytes | Path, name: str) -> tuple[bytes, str]:
+    """The bytes of a file, and what to call it in messages.
+
+    Raises:
+        InputError: it cannot be read, or holds nothing.
+    """
+    if isinstance(data, Path):
+        name = name or data.name
+        try:
+            data = data.read_bytes()
+        except FileNotFoundError as e:
+            raise InputError(f"There is no file {name!r}.") from e
+        except OSError as e:
+            raise InputError(f"{name!r} cannot be read: {e.strerror or e}.") from e
+    name = name or "the file"
+    if not data.strip():
+        raise InputError(f"{name} is empty.")
+    for magic, sentence in _MAGIC:
+        if data.startswith(magic):
+            raise InputError(f"{name} {sentence}.")
+    return data, name
+
+
+def decode(data: bytes, name: str) -> tuple[str, list[str]]:
+    """The text of a file, and a note where the encoding was guessed.
+
+    UTF-8 and UTF-16 by byte order mark, then UTF-8. A file that is UTF-8 but for some bytes keeps these as half
+    surrogates, so that the rows that hold them can be rejected; else it is read as Windows-1252 or Latin-1.
+
+    Raises:
+        InputError: it is no text.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _strictly(data, "utf-16", name), ["read as UTF-16"]
+    elif data[:200].count(0) > len(data[:200]) // 3:
+        encoding = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
+        return _strictly(data, encoding, name), ["guessed the encoding: UTF-16 without a byte order mark"]
+    text = data.decode("utf-8", "surrogateescape")
+    damaged = len(_HALF.findall(text))
+    if not damaged:
+        return text, []
+    if sum(not c.isascii() for c in text) > 2 * damaged:
+        return text, [f"{damaged} bytes are not UTF-8; the rows that hold them are set aside"]
+    if b"\0" in data:
+        raise InputError(
+            f"{name} is no text file that Winnow can read (JSONL, JSON, CSV) and no Parquet file."
+        )
+    for encoding, label in (("cp1252", "Windows-1252"), ("latin-1", "Latin-1")):
+        try:
+            return data.decode(encoding), [f"guessed the encoding: {label}, since it is not UTF-8"]
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("Latin-1 reads every byte")
+
+
+def _strictly(data: bytes, encoding: str, name: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as e:
+        raise InputError(
+            f"{name} looks like UTF-16 but is damaged at byte {e.start}; save it as UTF-8."
+        ) from e
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """(number, line) of every line that is not blank. Only line feeds (or returns alone) end a line.
+
+    `str.splitlines` would also split at characters that JSON allows inside a string (U+2028 and others).
+    """
+    end = "\n" if "\n" in text else "\r"
+    for number, line in enumerate(text.split(end), 1):
+        if stripped := line.strip(" \t\r\n\ufeff"):
+            yield number, stripped
+
+
+def parse_line(line: str) -> Any:
+    """The JSON value of one line.
+
+    Raises:
+        ValueError: one clause that says what is wrong with it.
+    """
+    if len(line) > MAX_LINE:
+        raise ValueError(f"the line has {len(line)} characters, at most {MAX_LINE} are read")
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as e:
+        if e.pos >= len(line) or e.msg.startswith("Unterminated string"):
+            raise ValueError("the line is cut off: its JSON ends in the middle") from e
+        raise ValueError(f"not JSON: {e.msg} at character {e.pos + 1}") from e
+    except RecursionError as e:
+        raise ValueError("the JSON is nested too deeply") from e
+    except ValueError as e:  # a whole number of more digits than Python reads
+        raise ValueError(f"not JSON that can be read: {e}") from e
+
+
+def plain(value: Any) -> Any:
+    """A foreign value as plain JSON: no NaN or infinity (None), no half surrogates, nothing but JSON's types.
+
+    Raises:
+        RecursionError: the value is nested too deeply.
+    """
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            return storable(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {storable(str(k)): plain(v) for k, v in value.items()}
+        case list() | tuple() | set():
+            return [plain(v) for v in value]
+        case bytes():
+            return storable(value.decode("utf-8", "replace"))
+        case _:
+            return storable(value.isoformat() if hasattr(value, "isoformat") else str(value))
