@@ -335,7 +335,7 @@ def test_a_file_whose_region_is_unclear_is_refused(file: bytes) -> None:
 
 
 @given(TEXTS, st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=300))
-@example("Read.", "a\x7fb\x9bc\ufeffd\ufffe: # \"e\" 🎉")
+@example("Read.", 'a\x7fb\x9bc\ufeffd\ufffe: # "e" 🎉')
 def test_the_front_matter_of_a_skill_is_two_strings_that_yaml_reads(text: str, domain: str) -> None:
     lessons = (Experience(id="E-1", text=text, domain=domain),)
     file = EXPORTERS["skill"].write(content().model_copy(update={"experiences": lessons})).decode()
