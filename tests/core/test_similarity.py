@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import similarity
+from core.similarity import cosine, near_duplicates, nearest
+
+
+def vectors(n: int, d: int = 8, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "BLOCK_CELLS", 40)
+    monkeypatch.setattr(similarity, "BLOCK_ROWS", 7)
+
+
+def test_cosine_is_the_formula_and_stays_in_range() -> None:
+    a, b = vectors(5), vectors(4, seed=1)
+    expected = [[x @ y / (np.linalg.norm(x) * np.linalg.norm(y)) for y in b] for x in a]
+    assert cosine(a, b) == pytest.approx(np.array(expected), abs=1e-6)
+    assert np.abs(cosine(a, 3 * a)).max() <= 1
+
+
+def test_a_zero_vector_is_like_nothing() -> None:
+    zero = np.zeros((1, 8), np.float32)
+    assert cosine(zero, np.vstack([zero, vectors(2)])).tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("n", "m", "k"), [(1, 1, 1), (5, 50, 3), (13, 29, 29), (3, 8, 1), (4, 14, 9)])
+def test_nearest_in_blocks_is_the_full_sort(n: int, m: int, k: int) -> None:
+    queries, corpus = vectors(n), vectors(m, seed=1)
+    rows, scores = nearest(queries, corpus, k)
+    full = cosine(queries, corpus)
+    assert rows.tolist() == np.argsort(-full, axis=1, kind="stable")[:, :k].tolist()
+    assert scores == pytest.approx(np.take_along_axis(full, rows, axis=1), abs=1e-6)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_of_equals_the_earlier_row_comes_first() -> None:
+    corpus = np.tile(np.eye(8, dtype=np.float32)[:1], (30, 1))
+    rows, _ = nearest(corpus[:2], corpus, 4)
+    assert rows.tolist() == [[0, 1, 2, 3]] * 2
+
+
+def test_asking_for_more_than_there_is_gives_what_there_is() -> None:
+    assert nearest(vectors(2), vectors(3), 10)[0].shape == (2, 3)
+    assert nearest(vectors(2), vectors(0), 5)[0].shape == (2, 0)
+    assert nearest(vectors(0), vectors(3), 2)[1].shape == (0, 2)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_near_duplicates_in_blocks_are_all_the_pairs_once_and_in_order() -> None:
+    base = vectors(12)
+    corpus = np.vstack([base, base + 0.05 * vectors(12, seed=2), vectors(9, seed=3)])
+    full = cosine(corpus, corpus)
+    expected = [(i, j) for i in range(33) for j in range(i + 1, 33) if full[i, j] >= 0.9]
+    found = list(near_duplicates(corpus, 0.9))
+    assert len(expected) >= 12
+    assert [(i, j) for i, j, _ in found] == expected
+    assert [c for *_, c in found] == pytest.approx([full[pair] for pair in expected], abs=1e-6)
+
+
+def test_few_vectors_have_no_duplicates() -> None:
+    assert list(near_duplicates(vectors(0), -1)) == []
+    assert list(near_duplicates(vectors(1), -1)) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 20), st.integers(0, 2**16))
+def test_the_best_match_of_a_row_among_others_is_itself(n: int, seed: int) -> None:
+    corpus = vectors(n, seed=seed)
+    rows, scores = nearest(corpus, corpus, 1)
+    assert rows[:, 0].tolist() == list(range(n))
+    assert scores[:, 0] == pytest.approx(np.ones(n), abs=1e-5)
