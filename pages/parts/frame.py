@@ -1,0 +1,96 @@
+"""What every page has: a title with one sentence, a flash line, cards, chips, and an empty state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from pages.parts import safe, session
+from pages.parts.guard import red_line
+from pages.parts.safe import Markup, joined, markup
+
+
+def page(title: str, lead: str, *, crumb: str = "") -> None:
+    """Open a page.
+
+    Args:
+        title: its name, or the id that it is about.
+        lead: what one can do here, in a sentence.
+        crumb: what stands above the title on a page about one thing ("Group").
+    """
+    safe.style()
+    above = markup('<div class="w-crumb">{crumb}</div>', crumb=crumb) if crumb else Markup()
+    safe.html(
+        '<header class="w-head">{above}<h1>{title}</h1><p class="w-lead">{lead}</p></header>',
+        above=above,
+        title=title,
+        lead=lead,
+    )
+    if said := session.take_flash():
+        message, tone = said
+        if tone == "bad":
+            red_line(message)
+        else:
+            safe.html('<div class="w-done" role="status">{message}</div>', message=message)
+
+
+def section(title: str, note: str = "") -> None:
+    beside = markup('<span class="w-note">{note}</span>', note=note) if note else Markup()
+    safe.html('<div class="w-section"><h2>{title}</h2>{beside}</div>', title=title, beside=beside)
+
+
+def note(text: str) -> None:
+    safe.html('<p class="w-note">{text}</p>', text=text)
+
+
+def chip(text: object, tone: str = "") -> Markup:
+    """A small label: tone is "", "accent", "good", "bad" or "quiet"."""
+    return markup('<span class="w-chip {tone}">{text}</span>', tone=tone, text=text)
+
+
+def stats(items: Sequence[tuple[object, str]]) -> None:
+    """Big numbers with their names, side by side."""
+    cells = joined(
+        markup('<div class="w-stat"><b>{value}</b><span>{name}</span></div>', value=value, name=name)
+        for value, name in items
+    )
+    safe.html('<div class="w-stats">{cells}</div>', cells=cells)
+
+
+def facts(items: Sequence[tuple[str, object]]) -> None:
+    """Names and values, a line each."""
+    rows = joined(markup("<dt>{name}</dt><dd>{value}</dd>", name=name, value=value) for name, value in items)
+    safe.html('<dl class="w-facts">{rows}</dl>', rows=rows)
+
+
+def card(key: str, content: Markup, label: str, *, current: bool = False) -> bool:
+    """A card that can be clicked anywhere; `label` is what a screen reader says. Returns whether it was clicked.
+
+    The button lies invisibly over the content: labels of buttons read Markdown, the content is exact.
+    """
+    with st.container(key=f"card_{key}", gap=None):
+        safe.html(
+            '<div class="w-card {current}">{content}</div>',
+            current="current" if current else "",
+            content=content,
+        )
+        return st.button(safe.label(label), key=f"open_{key}")
+
+
+def empty(title: str, text: str, button: str = "", target: str = "", *, key: str = "empty") -> None:
+    """An empty state: what the page is for, and one button on."""
+    with st.container(key="w_empty", horizontal_alignment="center"):
+        safe.html(
+            '<div class="w-empty"><div class="w-grain" aria-hidden="true"></div><h3>{title}</h3><p>{text}</p></div>',
+            title=title,
+            text=text,
+        )
+        if button and st.button(safe.label(button), key=f"{key}_go", type="primary"):
+            st.switch_page(target)
+
+
+def back(label: str, target: str, **query: str) -> None:
+    """A quiet way up from a page about one thing."""
+    if st.button(safe.label(label), key="w_back", type="tertiary", icon=":material/arrow_back:"):
+        st.switch_page(target, query_params=query)

@@ -1,0 +1,75 @@
+"""Sums that are shown so that they can be checked: groups by what became of them, operations likewise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.rollout import Extraction, Tally
+from pages.parts import frame, safe
+from pages.parts.safe import joined, markup
+
+Part = tuple[str, int, str]
+
+
+def bar(tally: Tally) -> None:
+    """Groups in = taught + no signal + failed + waiting, as one bar with its numbers and the reasons."""
+    _stacked(
+        "groups",
+        tally.total,
+        (
+            ("teach", tally.informative, "w-grain-fill"),
+            ("no signal", tally.uninformative, "w-chaff-fill"),
+            ("failed", tally.failed, "w-bad-fill"),
+            ("waiting", tally.waiting, "w-wait-fill"),
+        ),
+    )
+    if tally.reasons:
+        rows = joined(
+            markup('<tr><td class="num">{n}</td><td>{reason}</td></tr>', n=n, reason=reason)
+            for reason, n in tally.reasons.items()
+        )
+        safe.html(
+            '<table class="w-table"><tr><th class="num">Groups</th><th>Why they teach nothing</th></tr>{rows}</table>',
+            rows=rows,
+        )
+
+
+def operations(extraction: Extraction) -> None:
+    """Suggested = proposed + joined + superseded + quarantined."""
+    _stacked(
+        "suggestions",
+        extraction.suggested,
+        (
+            ("proposed", extraction.proposed, "w-grain-fill"),
+            ("said already", extraction.joined, "w-chaff-fill"),
+            ("superseded", extraction.superseded, "w-chaff-fill"),
+            ("quarantined", extraction.quarantined, "w-bad-fill"),
+        ),
+    )
+    if extraction.calls:
+        frame.note("Model calls: " + ", ".join(f"{stage} {n}" for stage, n in extraction.calls.items()) + ".")
+    for each in extraction.notes:
+        frame.note(each)
+
+
+def _stacked(name: str, total: int, parts: Sequence[Part]) -> None:
+    if not total:
+        frame.note(f"No {name} yet.")
+        return
+    pieces = joined(
+        markup('<i class="{look}" style="width:{share}%"></i>', look=look, share=f"{100 * n / total:.3f}")
+        for _, n, look in parts
+        if n
+    )
+    keys = joined(
+        markup('<span><i class="w-key {look}"></i><b>{n}</b> {what}</span>', look=look, n=n, what=what)
+        for what, n, look in parts
+        if n
+    )
+    ok = sum(n for _, n, _ in parts) == total
+    safe.html(
+        '<div class="w-bar">{pieces}</div><div class="w-legend">{keys}<span>{sum}</span></div>',
+        pieces=pieces,
+        keys=keys,
+        sum=f"= {total} {name}" if ok else f"of {total} {name}: the sum is wrong",
+    )

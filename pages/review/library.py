@@ -1,0 +1,5 @@
+"""Soon."""
+
+from pages.parts import frame
+
+frame.page("Soon", "This page is being built.")
