@@ -14,7 +14,7 @@ from core.record import canonical_json
 from core.rollout import VerifierSpec
 from core.verifiers import normalise, numbers_in
 
-_ALLOWED_CONTROLS = frozenset("\t\n\r\f\v\x85")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _NUMBER_ALONE = re.compile(r"[\s$€£¥+\-−]*[\d.,'’_\s]+(?:[eE][+-]?\d+)?\s*%?")
 _WORKED = re.compile(r"(?:^|\n)\s*####\s*(\S[^\n]*?)\s*$")
 
@@ -44,9 +44,8 @@ def text_of(value: Any, field: str) -> str | None:
 def _clean(text: str, field: str) -> str:
     if has_half_surrogates(text):
         raise ValueError(f"the {field} holds bytes or half characters that are not Unicode")
-    for c in text:
-        if (c < " " or "\x7f" <= c <= "\x9f") and c not in _ALLOWED_CONTROLS:
-            raise ValueError(f"the {field} holds the control character U+{ord(c):04X}")
+    if (found := _CONTROL.search(text)) is not None:
+        raise ValueError(f"the {field} holds the control character U+{ord(found[0]):04X}")
     return text
 
 

@@ -52,14 +52,14 @@ def bounded(text: str, limit: int) -> str:
 
 def storable(text: str) -> str:
     """The text with U+FFFD in place of half surrogates, which no file and no database can hold."""
-    return _HALF.sub("\ufffd", text)
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 def has_half_surrogates(text: str) -> bool:
-    return _HALF.search(text) is not None
+    return not text.isascii() and _HALF.search(text) is not None
 
 
 def read_bytes(data: bytes | Path, name: str) -> tuple[bytes, str]:
@@ -102,7 +102,7 @@ def decode(data: bytes, name: str) -> tuple[str, list[str]]:
         encoding = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
         return _strictly(data, encoding, name), ["guessed the encoding: UTF-16 without a byte order mark"]
     text = data.decode("utf-8", "surrogateescape")
-    damaged = len(_HALF.findall(text))
+    damaged = 0 if text.isascii() else len(_HALF.findall(text))
     if not damaged:
         return text, []
     if sum(not c.isascii() for c in text) > 2 * damaged:

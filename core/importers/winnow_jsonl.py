@@ -27,7 +27,7 @@ from pydantic import Field, JsonValue
 
 from core.errors import InputError
 from core.importers.recorded import Recorded, RecordedFile
-from core.importers.source import Rejected, decode, lines_of, parse_line, plain, rejected
+from core.importers.source import Rejected, decode, has_half_surrogates, lines_of, parse_line, plain, rejected
 from core.record import Record
 from core.rollout import Message, Score, Step, Task, Trajectory, Usage
 from core.verifiers import check_task, make_verifier
@@ -37,8 +37,8 @@ __all__ = ["MARK", "VERSION", "Recorded", "RecordedFile", "WinnowJsonl"]
 VERSION = 1
 MARK = "winnow_rollout"
 
-_ODD = re.compile(r"\\u[dD][89a-fA-F]|NaN|Infinity|[eE]\+?\d{3}|[\ud800-\udfff]")
-"""What must be there for a line to hold a half surrogate or a number that is not finite."""
+_ODD = ("\\ud", "\\uD", "NaN", "Infinity")
+_HUGE = re.compile(r"\d[eE]\+?\d{3}")
 
 
 class _Line(Record):
@@ -113,7 +113,7 @@ def _read(number: int, line: str, reading: _Reading) -> tuple[Task, _Line]:
     if version is True or version != VERSION:
         raise ValueError(f"{MARK!r} is {str(version)[:40]}; this Winnow reads version {VERSION}")
     odd = Counter[str]()
-    if _ODD.search(line):
+    if _may_be_odd(line):
         _unscore(value, odd)
         value = _cleaned(value, odd)
     content = _Line.read(value, where="rollout")
@@ -128,6 +128,11 @@ def _read(number: int, line: str, reading: _Reading) -> tuple[Task, _Line]:
         reading.taken[key] = number
     reading.counts += odd
     return task, content
+
+
+def _may_be_odd(line: str) -> bool:
+    """Whether a line may hold half a surrogate pair, or a number that is not finite (most lines cannot)."""
+    return any(sign in line for sign in _ODD) or has_half_surrogates(line) or _HUGE.search(line) is not None
 
 
 def _unscore(value: dict[str, Any], odd: Counter[str]) -> None:

@@ -5,7 +5,11 @@ Adding one: a `Check` in a file of its own, one line in `VERIFIERS`.
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
+
 from core.errors import InputError
+from core.record import canonical_json
 from core.rollout import Task, VerifierSpec
 from core.verifiers.check import Check, Guarded
 from core.verifiers.choice import Choice
@@ -32,11 +36,17 @@ VERIFIERS: dict[str, type[Check]] = {
 
 
 def make_verifier(spec: VerifierSpec) -> Guarded:
-    """Build the verifier of a spec; it is a `core.ports.Verifier`.
+    """Build the verifier of a spec; it is a `core.ports.Verifier`, and equal specs may share one.
 
     Raises:
         InputError: unknown kind, unknown or wrong option, a pattern or a schema that cannot be used.
     """
+    return _built(spec.kind, canonical_json(spec.options))
+
+
+@lru_cache(maxsize=1024)  # checking a schema takes milliseconds, and files name the same spec in every row
+def _built(kind: str, options_json: str) -> Guarded:
+    spec = VerifierSpec(kind=kind, options=json.loads(options_json))
     options = VERIFIERS.get(spec.kind)
     if options is None:
         raise InputError(f"There is no verifier {spec.kind!r}; use one of: {', '.join(VERIFIERS)}.")

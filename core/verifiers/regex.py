@@ -16,6 +16,7 @@ import importlib
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -66,6 +67,7 @@ class Regex(Check):
         return Score(value=0.0, reason="the answer does not match the pattern")
 
 
+@lru_cache(maxsize=1024)
 def longest_answer(pattern: str, *, full: bool) -> int:
     """How many characters may be matched against a pattern (see the rules of this module).
 

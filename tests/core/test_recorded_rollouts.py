@@ -141,7 +141,8 @@ def test_numbers_that_are_none_are_unscored_and_counted() -> None:
         (line(rewrad=1), "rewrad: Extra inputs are not permitted"),
         (line({"id": "t"}), "task: question: Field required"),
         (line({**TASK, "answr": "x"}), "task: answr: Extra inputs are not permitted"),
-        (line({**TASK, "id": "t2", "verifier": {"kind": "txt"}}), "There is no verifier 'txt'; use one of: exact, text, choice, "
+        (line({**TASK, "id": "t2", "verifier": {"kind": "txt"}}),
+         "There is no verifier 'txt'; use one of: exact, text, choice, "
          "numeric, regex, json_schema, graded"),
         (line(replicate=-1), "replicate: Input should be greater than or equal to 0"),
         (line(scores={"a": {"value": 2}}), "scores.a.value: Input should be less than or equal to 1"),
