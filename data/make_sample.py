@@ -19,6 +19,7 @@ import argparse
 import json
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,11 +28,16 @@ from typing import Any
 if __package__ in (None, ""):  # run as a script: only data/ itself is on the path
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from core.rollout import Split
-from data.families import FAMILIES, Family, Problem
+from core.rollout import Split, Task, Trajectory
+from core.verifiers import make_verifier
+from data.families import FAMILIES, Family, Problem, graded, regex
+from data.office import Errand, furnish
+from data.scripted_agent import MODEL, SOURCE, SYSTEM, Attempt, Tools, draw_habits
 
 SEED = 20_240
 SIZES: dict[Split, int] = {"train": 40, "trial": 40, "final": 60}
+GROUP = 8
+"""Attempts of the scripted agent at each errand."""
 SAMPLE = Path(__file__).parent / "sample"
 
 Row = dict[str, Any]
@@ -83,6 +89,64 @@ def task_row(family: Family, split: Split, number: int, problem: Problem) -> Row
     }
 
 
+def rollout_rows(seed: int = SEED) -> list[Row]:
+    """What the scripted agent did: `GROUP` attempts at every errand."""
+    rng = random.Random(f"{seed} office")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        errands = furnish(folder, rng)
+        tools = Tools(folder)
+        return [
+            rollout_row(errand_task(errand, number), errand, tools, replicate, rng)
+            for number, errand in enumerate(errands, start=1)
+            for replicate in range(GROUP)
+        ]
+
+
+def errand_task(errand: Errand, number: int) -> Row:
+    content = {"kind": "numeric", "options": {"pick": "last"}}
+    verifier = graded(content, regex(r"\d+"))
+    verifier["options"]["content_weight"] = 0.75
+    return {
+        "id": f"office-{errand.area}-{number:03}",
+        "question": f"{errand.question} Answer with the number only.",
+        "answer": errand.answer,
+        "domain": f"office-{errand.area}",
+        "split": "train",
+        "verifier": verifier,
+        "metadata": {"source": SOURCE},
+    }
+
+
+def rollout_row(task: Row, errand: Errand, tools: Tools, replicate: int, rng: random.Random) -> Row:
+    """One attempt, in the form that `core.importers.winnow_jsonl` reads."""
+    attempt = Attempt(errand, tools, draw_habits(rng), rng)
+    attempt.messages += [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": task["question"]},
+    ]
+    answer, error = attempt.run()
+    score = None
+    if error is None:
+        read = Task.model_validate(task)
+        score = make_verifier(read.verifier).score(read, Trajectory(answer=answer))
+    return {
+        "winnow_rollout": 1,
+        "task": task,
+        "replicate": replicate,
+        "model": MODEL,
+        "messages": attempt.messages,
+        "steps": attempt.steps,
+        "answer": answer,
+        "finish_reason": None if error else "stop",
+        "scores": {} if score is None else {"graded": {"value": score.value, "parts": score.parts}},
+        "reward": None if score is None else score.value,
+        "error": error,
+        "usage": {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0},
+        "metadata": {"source": SOURCE},
+    }
+
+
 def lines(rows: Iterable[Row]) -> bytes:
     """One JSON object a line, UTF-8."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
@@ -90,7 +154,7 @@ def lines(rows: Iterable[Row]) -> bytes:
 
 def build(seed: int = SEED) -> dict[str, bytes]:
     """The content of each file, by its name in data/sample/."""
-    return {"tasks.jsonl": lines(task_rows(seed))}
+    return {"tasks.jsonl": lines(task_rows(seed)), "agent_rollouts.jsonl": lines(rollout_rows(seed))}
 
 
 def main(arguments: list[str] | None = None) -> int:
