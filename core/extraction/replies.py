@@ -235,8 +235,10 @@ def _spans(text: str) -> Iterator[str]:
 
 
 def _brackets(text: str) -> Iterator[tuple[int, int | None]]:
-    """Start and end of each outermost bracket; None where it never closes. Nothing is looked for inside of
-    JSON that never closes: that is a reply that was cut off."""
+    """Start and end of each outermost bracket; None where it never closes.
+
+    Nothing is looked for inside of JSON that never closes: that is a reply that was cut off.
+    """
     position, restarts = 0, 0
     while restarts < _RESTARTS and (found := re.compile(r"[{\[]").search(text, position)):
         end = _closing(text, found.start())

@@ -303,6 +303,14 @@ def test_a_draft_is_touched_by_one_action_only() -> None:
     assert "earlier action" in result.quarantined[0].reason
 
 
+def test_a_merged_draft_is_not_merged_again() -> None:
+    merge = {"action": "merge", "drafts": ["D1", "D2"], "text": "One word."}
+    result = consolidated(merge, merge | {"text": "Just a word."})
+    assert texts(result) == ["One word.", NEAR[2].text]
+    assert "earlier action" in result.quarantined[0].reason
+    assert result.adds_up
+
+
 def test_changes_of_different_experiences_are_never_merged_into_one() -> None:
     live_domain = [Experience(id=f"E-000{i}", text=f"Old {i}.", domain="d") for i in (1, 2)]
     drafts = [

@@ -160,8 +160,21 @@ def test_half_a_reply_is_never_patched_up(before: str, finish_reason: str | None
     )
     for end in range(len(before) + 1, len(whole)):
         with pytest.raises(AnswerError):
-            value = replies.read_json(completion(whole[:end], finish_reason), ("operations", "op"))
-            pytest.fail(f"{whole[:end]!r} was read as {value!r}")
+            replies.read_json(completion(whole[:end], finish_reason), ("operations", "op"))
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason"),
+    [
+        ('Your form was {"op": "add"}. Mine: {"operations": [{"op": "del', "stop"),
+        ('A first try: {"operations": []}. But no: {"operations": [{"op": "del', "length"),
+    ],
+)
+def test_what_stood_before_a_reply_that_was_cut_off_is_not_taken_for_it(
+    text: str, finish_reason: str
+) -> None:
+    with pytest.raises(AnswerError):
+        replies.read_json(completion(text, finish_reason), ("operations",))
 
 
 @given(st.text(alphabet='{}[]",:\\ntrue1`abc \n'))
@@ -180,7 +193,10 @@ def test_reading_raises_nothing_but_an_answer_error(text: str) -> None:
     ("item", "operation"),
     [
         ({"op": "Add", "text": " Look twice. "}, Add(text="Look twice.", domain="capitals")),
-        ({"op": "ADD", "ids": [], "text": "a", "kind": "Tool Selection"}, Add(text="a", kind="tool_selection", domain="capitals")),
+        (
+            {"op": "ADD", "ids": [], "text": "a", "kind": "Tool Selection"},
+            Add(text="a", kind="tool_selection", domain="capitals"),
+        ),
         ({"op": "add", "id": "E-0100", "text": "a"}, Add(text="a", domain="capitals")),
         ({"op": "UPDATE", "id": "[E-0007]", "text": "b"}, Modify(experience_id="E-0007", text="b")),
         ({"Operation": "modify", "ID": "e-0007", "content": "b"}, Modify(experience_id="E-0007", text="b")),
@@ -189,7 +205,10 @@ def test_reading_raises_nothing_but_an_answer_error(text: str) -> None:
         ({"op": "DELETE", "ids": ["g0"], "text": None}, Delete(experience_id="E-0007")),
         ({"op": "remove", "id": "E-0007", "text": ""}, Delete(experience_id="E-0007")),
         ({"op": "Merge", "ids": "[G0], [E-0008]", "text": "c"}, Merge(experience_ids=("E-0007", "E-0008"), text="c")),
-        ({"op": "merge", "id": "E-0007", "ids": ["E-0008", "E-0007"], "text": "c"}, Merge(experience_ids=("E-0007", "E-0008"), text="c")),
+        (
+            {"op": "merge", "id": "E-0007", "ids": ["E-0008", "E-0007"], "text": "c"},
+            Merge(experience_ids=("E-0007", "E-0008"), text="c"),
+        ),
     ],
 )  # fmt: skip
 def test_operations_are_read_in_any_wrapping(item: object, operation: Add | Modify | Delete | Merge) -> None:
@@ -257,11 +276,10 @@ ANYTHING = st.recursive(
 def test_whatever_the_model_says_an_operation_is_read_or_refused(item: object) -> None:
     try:
         operation, rationale = replies.read_operation(item, KNOWN)
-    except InputError as e:
-        assert str(e)
-    else:
-        assert isinstance(operation, (Add, Modify, Delete, Merge))
-        rationale.encode()
+    except InputError:
+        return
+    assert isinstance(operation, (Add, Modify, Delete, Merge))
+    rationale.encode()
 
 
 # ---- asking ----
