@@ -1,10 +1,12 @@
 """Contrast: which features winners have and losers have not, and whether chance would do the same.
 
-The test is Cochran's and Mantel and Haenszel's (1959), stratified by group: winners are only ever compared
-with the losers of their own group, so an easy task cannot lend its habits to a good result. Correction over
-all features tried: step-down max-T (Westfall and Young 1993), labels permuted within groups. Words are only
-shown, never made into a lesson, so they do not tax the others: the p value of a word is corrected over all
-features, that of any other feature over all but the words.
+The test is Cochran's and Mantel and Haenszel's (1959), stratified by group: rollouts are only ever compared
+with others of their own group, so an easy task cannot lend its habits to a good result. Where rewards have
+more than two levels, they enter as scores (Mantel 1963): half marks for a right answer in the wrong form lie
+between right and wrong, and with two levels it is the usual test. Correction over all features tried:
+step-down max-T (Westfall and Young 1993), rewards permuted within groups. Words are only shown, never made
+into a lesson, so they do not tax the others: the p value of a word is corrected over all features, that of
+any other feature over all but the words.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.advantage import SPREAD
 from core.evidence.features import Feature
 from core.evidence.table import Bools, Table, tabulate
 from core.experience import Evidence, Finding
@@ -44,6 +47,8 @@ class Contrast:
     """By name: those of the findings."""
     same: Mapping[str, tuple[str, ...]]
     """By name of a finding: further features with exactly its rollouts (or exactly the others)."""
+    gains: Mapping[str, float]
+    """By name: mean reward with the feature minus without it, compared within groups."""
     table: Table
     permutations: int
 
@@ -59,21 +64,53 @@ class Contrast:
                 return found
         return None
 
+    def gain_of(self, name: str) -> float | None:
+        """What a feature is worth in reward, under whatever name its column was kept; None if untested."""
+        found = self.finding(name)
+        if found is None:
+            return None
+        return self.gains[found.feature] * (1 if self._alike(name, found.feature) else -1)
+
+    def under(self, name: str) -> Finding | None:
+        """The finding of a feature in that feature's own words; counts turned round for an opposite column."""
+        found = self.finding(name)
+        if found is None or found.feature == name:
+            return found
+        label = next(f.label for f in self.table.columns if f.name == name)
+        if self._alike(name, found.feature):
+            return found.model_copy(update={"feature": name, "label": label})
+        return found.model_copy(
+            update={
+                "feature": name,
+                "label": label,
+                "winners_with": found.winners - found.winners_with,
+                "losers_with": found.losers - found.losers_with,
+                "odds_ratio": 1 / found.odds_ratio,
+            }
+        )
+
+    def _alike(self, name: str, kept: str) -> bool:
+        return bool((self.table.column(name) == self.table.column(kept)).all())
+
+    def sentence(self, finding: Finding) -> str:
+        """The counts in one line, with what the feature is worth."""
+        return sentence_of(finding, gain=self.gain_of(finding.feature))
+
     def evidence(self, findings: Sequence[Finding]) -> Evidence:
         """The findings with their counts in words and their rollouts, the first finding's examples."""
         if not findings:
             return Evidence(features_tried=self.tried, permutations=self.permutations)
         first = findings[0]
         holds, wins = self.table.column(first.feature), self.table.wins
-        if first.odds_ratio < 1:
+        if (self.gain_of(first.feature) or 0.0) < 0:
             holds = ~holds
         good = _ids(self.table.rollouts, wins & holds)[:MAX_EXAMPLES]
-        bad = _ids(self.table.rollouts, ~wins & ~holds)[:MAX_EXAMPLES]
+        bad = _ids(self.table.rollouts, self.table.losses & ~holds)[:MAX_EXAMPLES]
         return Evidence(
             findings=tuple(findings),
             group_ids=_varying_groups(self.table, first.feature),
             rollout_ids=(*good, *bad),
-            sentence=sentence_of(first),
+            sentence=self.sentence(first),
             features_tried=self.tried,
             permutations=self.permutations,
         )
@@ -101,30 +138,17 @@ def contrast_table(
     """The same for a table, e.g. one of only those rollouts that follow a lesson (`Table.where`)."""
     kept, same = _testable(table)
     if not kept:
-        return Contrast((), {}, {}, table, permutations)
-    held = table.holds[:, kept]
-    difference, variance, spread = _cmh_parts(held, table)
-    statistic = _statistic(difference, variance)
+        return Contrast((), {}, {}, {}, table, permutations)
+    tested = _test(table, kept)
     is_word = np.array([table.columns[i].is_word for i in kept], dtype=np.bool_)
-    corrected = _max_t(held, table, statistic, variance, is_word, seed, permutations)
-    ratios = _odds_ratios(held, table)
-    order = np.lexsort((_ranks(table, kept), -statistic, corrected))
+    corrected = _max_t(table, tested, is_word, seed, permutations)
+    order = np.lexsort((_ranks(table, kept), -tested.statistic, corrected))
     features = [table.columns[kept[i]] for i in order]
     return Contrast(
-        findings=tuple(
-            _finding(
-                table.columns[kept[i]],
-                held[:, i],
-                table.wins,
-                odds_ratio=float(ratios[i]),
-                p=math.erfc(float(statistic[i]) / math.sqrt(2)),
-                p_corrected=float(corrected[i]),
-                groups=int(spread[i]),
-            )
-            for i in order
-        ),
+        findings=tuple(_finding(table, tested, i, p_corrected=float(corrected[i])) for i in order),
         features={f.name: f for f in features},
         same={f.name: same[f.name] for f in features if same[f.name]},
+        gains={f.name: float(tested.gain[i]) for f, i in zip(features, order, strict=True)},
         table=table,
         permutations=permutations,
     )
@@ -137,41 +161,32 @@ def describe_group(task: Task, group: Group, *, limit: int = 8) -> tuple[Finding
     construction; `p` is the one stratum's, for ordering only.
     """
     table = tabulate([(task, group)])
-    if not len(table.rollouts):
-        return ()
-    varying = [i for i in range(len(table.columns)) if 0 < table.holds[:, i].sum() < len(table.rollouts)]
-    kept, _ = _distinct(table, varying)
+    support = table.holds.sum(axis=0)
+    kept, _ = _distinct(
+        table, [int(i) for i in np.flatnonzero((support > 0) & (support < len(table.rollouts)))]
+    )
     if not kept:
         return ()
-    held = table.holds[:, kept]
-    difference, variance, _ = _cmh_parts(held, table)
-    statistic = _statistic(difference, variance)
-    ratios = _odds_ratios(held, table)
-    order = np.lexsort((_ranks(table, kept), -statistic))[:limit]
-    return tuple(
-        _finding(
-            table.columns[kept[i]],
-            held[:, i],
-            table.wins,
-            odds_ratio=float(ratios[i]),
-            p=math.erfc(float(statistic[i]) / math.sqrt(2)),
-            p_corrected=1.0,
-            groups=1,
-        )
-        for i in order
-    )
+    tested = _test(table, kept)
+    order = np.lexsort((_ranks(table, kept), -tested.statistic))[:limit]
+    return tuple(_finding(table, tested, i, p_corrected=1.0) for i in order)
 
 
-def sentence_of(finding: Finding) -> str:
-    """The counts in one line: "7 of 8 winners called read_json first, 1 of 9 losers (...)"."""
+def sentence_of(finding: Finding, *, gain: float | None = None) -> str:
+    """The counts in one line: "7 of 8 winners called read_json first, 1 of 9 losers (...)".
+
+    Args:
+        finding: what was counted.
+        gain: what the feature is worth in reward within a group, if that is to be told.
+    """
     counts = (
         f"{finding.winners_with} of {finding.winners} winners {finding.label}, "
         f"{finding.losers_with} of {finding.losers} losers"
     )
     where = "1 group" if finding.groups == 1 else f"differing in {finding.groups} groups"
-    return (
-        f"{counts} ({where}; odds ratio {_short(finding.odds_ratio)}; corrected p {_p(finding.p_corrected)})"
-    )
+    worth = "" if gain is None else f"reward {gain:+.2f}; "
+    ratio, p = _short(finding.odds_ratio), _p(finding.p_corrected)
+    return f"{counts} ({where}; {worth}odds ratio {ratio}; corrected p {p})"
 
 
 def _short(ratio: float) -> str:
@@ -221,6 +236,53 @@ def _ranks(table: Table, kept: Sequence[int]) -> NDArray[np.intp]:
 # --- Cochran-Mantel-Haenszel -------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """The tested columns; every array but `held` has shape [columns]."""
+
+    kept: Sequence[int]
+    """Their places in the table."""
+    held: Bools
+    """Shape [rows, columns]."""
+    centred: Floats
+    """Rewards less the mean of their group; shape [rows]."""
+    variance: Floats
+    statistic: Floats
+    """|z|."""
+    gain: Floats
+    odds_ratio: Floats
+    groups: Floats
+    """In how many groups the feature varies."""
+
+
+def _test(table: Table, kept: Sequence[int]) -> _Tested:
+    """Test columns against the rewards within groups.
+
+    For a group of n rollouts, m with the feature, y the rewards less their mean: T sums y over the rollouts
+    with the feature, E T = 0, and V = m (n - m) / (n (n - 1)) * sum y^2. For rewards of 0 and 1 this is
+    a - w m / n and w (n - w) m (n - m) / (n^2 (n - 1)), as Mantel and Haenszel have it. Permuting the
+    rewards within groups leaves V as it is.
+    """
+    held = table.holds[:, kept]
+    n = np.bincount(table.strata).astype(np.float64)
+    centred = table.rewards - (np.bincount(table.strata, weights=table.rewards) / n)[table.strata]
+    squares = np.bincount(table.strata, weights=centred**2)
+    m = _by_group(held, table)
+    shared = m * (n[:, None] - m) / n[:, None]
+    difference = centred @ held
+    variance = (shared * (squares / np.maximum(n - 1, 1))[:, None]).sum(axis=0)
+    return _Tested(
+        kept=kept,
+        held=held,
+        centred=centred,
+        variance=variance,
+        statistic=_statistic(difference, variance, _half_step(table)),
+        gain=difference / shared.sum(axis=0),
+        odds_ratio=_odds_ratios(held, table),
+        groups=(shared > 0).sum(axis=0).astype(np.float64),
+    )
+
+
 def _by_group(values: Bools, table: Table) -> Floats:
     """Sums over the rows of each group; shape [groups, columns]."""
     sums = np.zeros((table.groups, values.shape[1]))
@@ -228,35 +290,30 @@ def _by_group(values: Bools, table: Table) -> Floats:
     return sums
 
 
-def _cmh_parts(held: Bools, table: Table) -> tuple[Floats, Floats, Floats]:
-    """Observed minus expected winners with the feature, its variance, and the groups it varies in.
-
-    Of a group of n rollouts, w winners, m with the feature: E = w m / n and
-    V = w (n - w) m (n - m) / (n^2 (n - 1)). Permuting labels within groups changes neither.
-    """
-    n = np.bincount(table.strata).astype(np.float64)[:, None]
-    w = _by_group(table.wins[:, None], table)
-    m = _by_group(held, table)
-    a = _by_group(held & table.wins[:, None], table)
-    variance = w * (n - w) * m * (n - m) / (n**2 * np.maximum(n - 1, 1))
-    return (a - w * m / n).sum(axis=0), variance.sum(axis=0), ((m > 0) & (m < n)).sum(axis=0)
+def _half_step(table: Table) -> float:
+    """Half the smallest difference between two rewards of a group: 1/2 for rewards of 0 and 1."""
+    order = np.lexsort((table.rewards, table.strata))
+    steps = np.diff(table.rewards[order])[np.diff(table.strata[order]) == 0]
+    return float(steps[steps > SPREAD].min()) / 2
 
 
-def _statistic(difference: Floats, variance: Floats) -> Floats:
-    """|z|, with the continuity correction of 1/2 that keeps p honest for small counts (as in R)."""
-    return np.maximum(np.abs(difference) - 0.5, 0.0) / np.sqrt(np.maximum(variance, 1e-300))
+def _statistic(difference: Floats, variance: Floats, half_step: float) -> Floats:
+    """|z|, with the continuity correction that keeps p honest for small counts (as R does by default)."""
+    return np.maximum(np.abs(difference) - half_step, 0.0) / np.sqrt(np.maximum(variance, 1e-300))
 
 
 def _odds_ratios(held: Bools, table: Table) -> Floats:
-    """Mantel-Haenszel, pooled over the groups in which the feature varies, 0.5 added to each cell."""
-    n = np.bincount(table.strata).astype(np.float64)[:, None]
-    w = _by_group(table.wins[:, None], table)
-    m = _by_group(held, table)
-    a = _by_group(held & table.wins[:, None], table)
-    varies = (m > 0) & (m < n)
-    b, c, d = m - a, w - a, n - w - m + a
-    up = ((a + 0.5) * (d + 0.5) / (n + 2) * varies).sum(axis=0)
-    down = ((b + 0.5) * (c + 0.5) / (n + 2) * varies).sum(axis=0)
+    """Mantel-Haenszel, winners against losers, pooled over the groups in which the feature varies.
+
+    0.5 is added to each cell.
+    """
+    wins, losses = table.wins[:, None], table.losses[:, None]
+    a, b = _by_group(held & wins, table), _by_group(held & losses, table)
+    c, d = _by_group(~held & wins, table), _by_group(~held & losses, table)
+    m, n = _by_group(held, table), np.bincount(table.strata)[:, None]
+    weight = ((m > 0) & (m < n)) / (a + b + c + d + 2)
+    up = ((a + 0.5) * (d + 0.5) * weight).sum(axis=0)
+    down = ((b + 0.5) * (c + 0.5) * weight).sum(axis=0)
     return np.asarray(up / down, dtype=np.float64)
 
 
@@ -264,22 +321,14 @@ def _odds_ratios(held: Bools, table: Table) -> Floats:
 
 
 def _max_t(
-    held: Bools,
-    table: Table,
-    statistic: Floats,
-    variance: Floats,
-    is_word: Bools,
-    seed: int | Sequence[int],
-    permutations: int,
+    table: Table, tested: _Tested, is_word: Bools, seed: int | Sequence[int], permutations: int
 ) -> Floats:
     """Corrected p of each column, shape [columns]."""
-    n = np.bincount(table.strata).astype(np.float64)[:, None]
-    expected = (_by_group(table.wins[:, None], table) * _by_group(held, table) / n).sum(axis=0)
-    wins = _permuted(table, np.random.default_rng(seed), permutations)
-    drawn = _statistic(wins @ held.astype(np.float32) - expected, variance)
-    corrected = _step_down(statistic, drawn)
+    shuffled = _permuted(table, tested.centred, np.random.default_rng(seed), permutations)
+    drawn = _statistic(shuffled @ tested.held.astype(np.float64), tested.variance, _half_step(table))
+    corrected = _step_down(tested.statistic, drawn)
     if is_word.any() and not is_word.all():
-        corrected[~is_word] = _step_down(statistic[~is_word], drawn[:, ~is_word])
+        corrected[~is_word] = _step_down(tested.statistic[~is_word], drawn[:, ~is_word])
     return corrected
 
 
@@ -288,7 +337,7 @@ def _step_down(statistic: Floats, drawn: Floats) -> Floats:
 
     Args:
         statistic: observed, shape [columns].
-        drawn: under permuted labels, shape [permutations, columns].
+        drawn: under permuted rewards, shape [permutations, columns].
     """
     order = np.argsort(-statistic, kind="stable")
     worst = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
@@ -298,40 +347,32 @@ def _step_down(statistic: Floats, drawn: Floats) -> Floats:
     return corrected
 
 
-def _permuted(table: Table, rng: np.random.Generator, permutations: int) -> NDArray[np.float32]:
-    """Labels shuffled within each group; shape [permutations, rows], 1.0 for a winner."""
-    shuffled = np.empty((permutations, len(table.wins)), dtype=np.float32)
+def _permuted(table: Table, values: Floats, rng: np.random.Generator, permutations: int) -> Floats:
+    """Values of the rows shuffled within each group; shape [permutations, rows]."""
+    shuffled = np.empty((permutations, len(values)))
     for group in range(table.groups):
         rows = np.flatnonzero(table.strata == group)
         order = rng.random((permutations, len(rows))).argsort(axis=1)
-        shuffled[:, rows] = table.wins[rows][order]
+        shuffled[:, rows] = values[rows][order]
     return shuffled
 
 
 # --- results -----------------------------------------------------------------------------------------
 
 
-def _finding(
-    feature: Feature,
-    holds: Bools,
-    wins: Bools,
-    *,
-    odds_ratio: float,
-    p: float,
-    p_corrected: float,
-    groups: int,
-) -> Finding:
+def _finding(table: Table, tested: _Tested, i: int, *, p_corrected: float) -> Finding:
+    feature, holds = table.columns[tested.kept[i]], tested.held[:, i]
     return Finding(
         feature=feature.name,
         label=feature.label,
-        winners_with=int((holds & wins).sum()),
-        winners=int(wins.sum()),
-        losers_with=int((holds & ~wins).sum()),
-        losers=int((~wins).sum()),
-        odds_ratio=odds_ratio,
-        p=min(p, 1.0),
+        winners_with=int((holds & table.wins).sum()),
+        winners=int(table.wins.sum()),
+        losers_with=int((holds & table.losses).sum()),
+        losers=int(table.losses.sum()),
+        odds_ratio=float(tested.odds_ratio[i]),
+        p=math.erfc(float(tested.statistic[i]) / math.sqrt(2)),
         p_corrected=p_corrected,
-        groups=groups,
+        groups=int(tested.groups[i]),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
+from core.evidence.instructions import without_material
 from core.rollout import Rollout, Task
 
 Theme = Literal[
@@ -143,15 +144,18 @@ def _opening(text: str, question: str) -> list[Feature]:
         found.append(Feature("preamble", "opened with a preamble", "opening", 11))
     if re.match(r"(?i)^\W*(the|this|that|it|there)\b", text):
         found.append(Feature("opens_as_sentence", 'opened with "The", "This" or the like', "opening", 14))
-    if _restates(text, question):
+    asked = without_material(question)
+    if _restates(text, asked):
         found.append(Feature("restates_question", "restated the question", "opening", 12))
+    elif _restates(text, question):
+        found.append(Feature("repeats_text", "repeated the given text", "opening", 13))
     if _REFUSAL.search(text):
         found.append(Feature("refuses", "apologised or refused", "opening", 10))
     return found
 
 
 def _restates(text: str, question: str) -> bool:
-    """At least three words of the question, in order, stand in the answer (JSON aside)."""
+    """At least three words of the question in their order stand in the answer (JSON aside)."""
     if text.startswith(("{", "[")):
         return False
     asked, said = _words(question), _words(text)

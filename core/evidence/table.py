@@ -1,4 +1,4 @@
-"""Table: the winners and losers of a batch as rows, their features as boolean columns."""
+"""Table: the scored rollouts of a batch as rows, their features as boolean columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from core.advantage import SPREAD
 from core.evidence.features import Feature, features_of, masked_words
 from core.rollout import Group, Rollout, Task
 
@@ -19,7 +20,7 @@ MIN_BEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows are rollouts with an advantage other than 0, in groups that have both winners and losers."""
+    """Rows are rollouts with an advantage, in groups whose rewards differ."""
 
     rollouts: tuple[Rollout, ...]
     tasks: Mapping[str, Task]
@@ -27,7 +28,11 @@ class Table:
     strata: NDArray[np.intp]
     """Number of the group of each row, 0 to groups - 1, not falling; shape [rows]."""
     wins: Bools
-    """A > 0; shape [rows]."""
+    """A > 0; shape [rows]. Those at par are neither winners nor losers."""
+    losses: Bools
+    """A < 0; shape [rows]."""
+    rewards: NDArray[np.float64]
+    """Shape [rows]."""
     columns: tuple[Feature, ...]
     holds: Bools
     """Whether the feature of a column holds for the rollout of a row; shape [rows, columns]."""
@@ -43,9 +48,11 @@ class Table:
     @property
     def best(self) -> Bools:
         """The winners with the highest rewards: at least `MIN_BEST` where there are so many, ties included."""
-        rewards = np.array([-np.inf if r.reward is None else r.reward for r in self.rollouts])
-        won = np.sort(rewards[self.wins])[::-1]
-        return self.wins & (rewards >= won[min(MIN_BEST, len(won)) - 1] - 1e-9) if len(won) else self.wins
+        won = np.sort(self.rewards[self.wins])[::-1]
+        if not len(won):
+            return self.wins
+        top: float = won[min(MIN_BEST, len(won)) - 1] - SPREAD
+        return np.asarray(self.wins & (self.rewards >= top), dtype=np.bool_)
 
     def column(self, name: str) -> Bools:
         """One feature of every row; nowhere true where no row has it."""
@@ -55,25 +62,30 @@ class Table:
         return np.zeros(len(self.rollouts), dtype=np.bool_)
 
     def where(self, keep: Bools) -> Table:
-        """The kept rows, without groups that have no longer both winners and losers."""
-        groups = self.groups
-        won = np.bincount(self.strata, weights=keep & self.wins, minlength=groups)
-        lost = np.bincount(self.strata, weights=keep & ~self.wins, minlength=groups)
-        rows = keep & ((won > 0) & (lost > 0))[self.strata] if groups else keep
+        """The kept rows, without groups whose kept rewards no longer differ."""
+        if not keep.any():
+            rows = keep
+        else:
+            low, high = np.full(self.groups, np.inf), np.full(self.groups, -np.inf)
+            np.minimum.at(low, self.strata[keep], self.rewards[keep])
+            np.maximum.at(high, self.strata[keep], self.rewards[keep])
+            rows = keep & (high - low > SPREAD)[self.strata]
         _, strata = np.unique(self.strata[rows], return_inverse=True)
         return replace(
             self,
             rollouts=tuple(r for r, kept in zip(self.rollouts, rows, strict=True) if kept),
             strata=strata.astype(np.intp),
             wins=self.wins[rows],
+            losses=self.losses[rows],
+            rewards=self.rewards[rows],
             holds=self.holds[rows],
         )
 
 
 def tabulate(groups: Sequence[tuple[Task, Group]]) -> Table:
-    """Count the features of every rollout of the informative groups that has won or lost.
+    """Count the features of every scored rollout of the informative groups.
 
-    Rollouts without an advantage (unscored, broken off) and those at par take no part. Words that occur
+    Rollouts without an advantage (unscored, broken off) take no part. Words that occur
     in the answers of *any* of the tasks are masked.
     """
     masked = masked_words(task for task, _ in groups)
@@ -94,6 +106,8 @@ def tabulate(groups: Sequence[tuple[Task, Group]]) -> Table:
         tasks={task.id: task for task, _ in rows},
         strata=np.array([numbers[r.group_id] for _, r in rows], dtype=np.intp),
         wins=np.array([(r.advantage or 0.0) > 0 for _, r in rows], dtype=np.bool_),
+        losses=np.array([(r.advantage or 0.0) < 0 for _, r in rows], dtype=np.bool_),
+        rewards=np.array([r.reward for _, r in rows], dtype=np.float64),
         columns=tuple(features[name] for name in names),
         holds=holds,
     )
@@ -102,6 +116,7 @@ def tabulate(groups: Sequence[tuple[Task, Group]]) -> Table:
 def _contrasted(group: Group) -> Iterator[Rollout]:
     if group.status != "informative":
         return
-    told = [r for r in group.rollouts if r.error is None and r.reward is not None and r.advantage]
-    if len({(r.advantage or 0.0) > 0 for r in told}) == 2:
+    told = [r for r in group.rollouts if r.error is None and r.reward is not None and r.advantage is not None]
+    rewards = [r.reward for r in told if r.reward is not None]
+    if rewards and max(rewards) - min(rewards) > SPREAD:
         yield from told

@@ -145,10 +145,10 @@ def _errors(steps: Sequence[Step]) -> list[Feature]:
         add(f"error={signature}", f"ran into {signature}", "error", 65, signature)
         add(f"failed={step.tool}", f"had {step.tool} fail", "error", 64, step.tool)
         habit, label, after = _recovery(step, steps[i + 1] if i + 1 < len(steps) else None)
-        add(f"recovery={habit}", label, "recovery", 53, habit)
+        add(f"recovery={habit}", label, "recovery", 46, habit)
         key = f"{signature}|{step.tool}|{habit}|{after}"
         where = f" after {signature} from {step.tool}"
-        add(f"recovery={key}", label.replace(" after an error", where), "recovery", 52, key)
+        add(f"recovery={key}", label.replace(" after an error", where), "recovery", 45, key)
     return [found[name] for name in sorted(found)]
 
 

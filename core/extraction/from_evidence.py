@@ -18,7 +18,6 @@ from core.evidence import (
     answers_of,
     contrast,
     contrast_table,
-    sentence_of,
 )
 from core.evidence.instructions import Demand, Instruction, conflicts, read_instruction
 from core.evidence.table import Bools
@@ -155,17 +154,40 @@ class _Search:
     def _candidates(self) -> list[Candidate]:
         found = []
         for finding in self.contrast.findings:
-            feature = self.contrast.features[finding.feature]
-            do = finding.odds_ratio > 1
-            advice = advice_of(feature, do=do)
-            if finding.p_corrected >= PROPOSE_BELOW:
-                if finding.p_corrected < NOTE_BELOW and advice:
-                    self.notes.append(f"{self.domain}, weak: {sentence_of(finding)}.")
-            elif advice is None:
-                self.notes.append(f"{self.domain}, true but no advice: {sentence_of(finding)}.")
+            if finding.p_corrected >= NOTE_BELOW:
+                continue
+            candidate = self._sayable(finding)
+            sentence = self.contrast.sentence(finding)
+            if candidate is None:
+                if finding.p_corrected < PROPOSE_BELOW:
+                    self.notes.append(f"{self.domain}, true but no advice: {sentence}.")
+            elif finding.p_corrected < PROPOSE_BELOW:
+                found.append(candidate)
             else:
-                found.append(Candidate(finding, do, advice))
+                self.notes.append(f"{self.domain}, weak: {sentence}.")
         return found
+
+    def _sayable(self, finding: Finding) -> Candidate | None:
+        """The finding under the first of its names that advises something."""
+        by_name = {f.name: f for f in self.contrast.table.columns}
+        for name in (finding.feature, *self.contrast.same.get(finding.feature, ())):
+            gain, named = self.contrast.gain_of(name), self.contrast.under(name)
+            if not gain or named is None:
+                continue
+            advice = advice_of(by_name[name], do=gain > 0)
+            if advice is not None:
+                return Candidate(named, gain > 0, advice)
+        return None
+
+    def _also(self, first: Candidate) -> list[str]:
+        """What further names of the very same rollouts add to a sentence: "no full sentence"."""
+        by_name = {f.name: f for f in self.contrast.table.columns}
+        kept = self.contrast.finding(first.finding.feature)
+        names = self.contrast.same.get(kept.feature, ()) if kept else ()
+        advices = [advice_of(by_name[n], do=(self.contrast.gain_of(n) or 0.0) > 0) for n in names]
+        return [
+            a.tail for a in advices if a and a.tail and not _clash(first.advice, a) and first.advice.leads
+        ]
 
     def _fit(self, candidate: Candidate) -> bool:
         reason = self._unfit(candidate)
@@ -180,12 +202,14 @@ class _Search:
             return "the answers of these tasks are not numbers"
         if against := self._against(advice.demands):
             return f"contradicts the task's instruction ({against})"
+        if self._truncated(candidate):
+            return "explained by truncation: it vanishes without the answers cut off by the token limit"
         best, followed = table.best, candidate.followed(table)
         share = float(followed[best].mean())
         if share < COVERAGE:
             return f"only {share:.0%} of the best rollouts do it"
-        if self._truncated(candidate):
-            return "explained by truncation: it vanishes without the answers cut off by the token limit"
+        if (candidate.finding.odds_ratio > 1) != candidate.do:
+            return "the counts of winners and losers do not bear out what the rewards say"
         if leaked := leaks(self._text(candidate), self.answers):
             return f"gives away an answer ({leaked!r})"
         return ""
@@ -203,12 +227,11 @@ class _Search:
         cut = table.column("cut")
         if not cut.any():
             return False
-        found = contrast_table(table.where(~cut), seed=self.seed, permutations=1).finding(
-            candidate.finding.feature
-        )
+        whole = contrast_table(table.where(~cut), seed=self.seed, permutations=1)
+        found = whole.finding(candidate.finding.feature)
         if found is None:
-            return False  # too few are left to tell; the rationale says so
-        return (found.odds_ratio > 1) != candidate.do or found.p > VANISHED_P
+            return False  # too few are left to tell; the rationale says how many were cut
+        return not _agrees(whole, candidate) or found.p > VANISHED_P
 
     # --- the greedy step -------------------------------------------------------------------------------
 
@@ -234,7 +257,7 @@ class _Search:
                 continue
             implied = bool(candidate.followed(table)[core].all())
             found = within.finding(candidate.finding.feature)
-            held = found is not None and found.p < SIGNIFICANT and (found.odds_ratio > 1) == candidate.do
+            held = found is not None and found.p < SIGNIFICANT and _agrees(within, candidate)
             if implied or held:
                 tails.append(candidate)
         return tails[:3]
@@ -247,7 +270,7 @@ class _Search:
         kept = []
         for candidate in candidates:
             found = within.finding(candidate.finding.feature)
-            if found and found.p_corrected < PROPOSE_BELOW and (found.odds_ratio > 1) == candidate.do:
+            if found and found.p_corrected < PROPOSE_BELOW and _agrees(within, candidate):
                 kept.append(candidate)
             else:
                 self._set_aside(candidate, "adds nothing once the lesson above is followed")
@@ -259,13 +282,17 @@ class _Search:
         return setting_of(self.tasks, self.domain, tools=advice.subject != "form")
 
     def _text(self, candidate: Candidate, tails: Sequence[Candidate] = ()) -> str:
-        return compose(self._setting(candidate.advice), candidate.advice, [t.advice.tail for t in tails])
+        return compose(
+            self._setting(candidate.advice),
+            candidate.advice,
+            list(dict.fromkeys([*self._also(candidate), *(t.advice.tail for t in tails)])),
+        )
 
     def _set_aside(self, candidate: Candidate, reason: str) -> None:
         self.quarantined.append(
             Quarantined(
                 reason=f"{self.domain}: {reason}",
-                raw=f"{self._text(candidate)} [{sentence_of(candidate.finding)}]",
+                raw=f"{self._text(candidate)} [{self.contrast.sentence(candidate.finding)}]",
                 run_id=self.run_id,
                 group_ids=self.contrast.evidence([candidate.finding]).group_ids,
             )
@@ -309,7 +336,7 @@ class _Search:
 
     def _rationale(self, candidates: Sequence[Candidate]) -> str:
         first, table = candidates[0], self.contrast.table
-        parts = [sentence_of(c.finding) + "." for c in candidates]
+        parts = [self.contrast.sentence(c.finding) + "." for c in candidates]
         share = float(first.followed(table)[table.best].mean())
         parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do so.")
         if self.chosen:
@@ -331,6 +358,12 @@ def _order(candidate: Candidate) -> tuple[bool, bool, float, float]:
         finding.p_corrected,
         finding.p,
     )
+
+
+def _agrees(within: Contrast, candidate: Candidate) -> bool:
+    """Whether a part of the rollouts points the same way as all of them."""
+    gain = within.gain_of(candidate.finding.feature)
+    return gain is not None and (gain > 0) == candidate.do
 
 
 def _clash(a: Advice, b: Advice) -> bool:

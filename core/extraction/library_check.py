@@ -155,10 +155,11 @@ def contradicted(live: Sequence[Experience], contrast: Contrast, changed: Set[st
         if experience.id in changed:
             continue
         seen = [
-            (finding, (finding.odds_ratio > 1) == do)
+            (finding, (gain > 0) == do)
             for demand in sorted(read_instruction(experience.text).demands & _SHOWN_BY.keys())
             for feature, do in [_SHOWN_BY[demand]]
-            if (finding := contrast.finding(feature)) is not None and finding.feature == feature
+            if (finding := contrast.finding(feature)) is not None
+            and (gain := contrast.gain_of(feature)) is not None
         ]
         against = tuple(f for f, agrees in seen if not agrees and f.p_corrected < STRONG)
         if against and not any(agrees for _, agrees in seen):

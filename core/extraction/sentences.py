@@ -23,6 +23,9 @@ SHARED = 0.7
 MAX_PATTERN = 10
 """Words of a question that a lesson quotes."""
 
+MAX_NOUN = 7
+"""Words of the asked-for thing."""
+
 MAX_TAILS = 3
 """So many "no ..." clauses; more are not read."""
 
@@ -71,9 +74,13 @@ FORM_ADVICE: Mapping[tuple[str, bool], Advice] = {
     ("opens_as_sentence", True): _REPEAT,
     ("restates_question", False): _DIRECT,
     ("opens_as_sentence", False): _DIRECT,
+    ("repeats_text", True): _form("answer in the words of the given text", "", "sentence"),
+    ("repeats_text", False): _form(
+        "start with the answer itself and do not repeat the text", "no repeating of the text", "alone"
+    ),
     ("final_period", False): _form("end the answer without a period", "no final period", "no_period"),
     ("final_period", True): _form("end the answer with a period", "", "period"),
-    ("final_punctuation", False): _form("end without punctuation", "no final punctuation", "no_period"),
+    ("final_punctuation", False): _form("end without punctuation", "", "no_period"),
     ("asks_back", False): _form("answer the question and do not ask one back", "no question back"),
     ("has_number", True): _form("write the number in digits", "", "digits", numeric=True),
     ("number_words", False): _form("write the number in digits", "no number words", "digits", numeric=True),
@@ -198,6 +205,8 @@ class Setting:
     """Opening clause: 'When asked "what is the capital of ..."'."""
     alone: str
     """What is asked for: "the name of the city alone"."""
+    asked: str
+    """The same, but only where the questions themselves ask for it alone; else empty."""
     numeric: bool
     """Whether the answers are numbers."""
 
@@ -213,14 +222,16 @@ def setting_of(tasks: Sequence[Task], domain: str, *, tools: bool = False) -> Se
     answers = {normalise(a) for task in tasks for a in answers_of(task)}
     told = [task.answer for task in tasks if task.answer]
     numeric = bool(told) and all(re.fullmatch(r"[-+]?[\d.,]+", a.strip()) for a in told)
-    nouns = Counter(read_instruction(task.question).noun for task in tasks)
-    noun, times = nouns.most_common(1)[0] if nouns else ("", 0)
-    if times < SHARED * len(tasks) or not noun or leaks(noun, answers) or len(noun.split()) > 7:
+    read = [read_instruction(task.question) for task in tasks]
+    noun, times = Counter(r.noun for r in read).most_common(1)[0] if read else ("", 0)
+    if times < SHARED * len(tasks) or leaks(noun, answers) or len(noun.split()) > MAX_NOUN:
         noun = ""
-    alone = f"{noun} alone" if noun else "the number alone" if numeric else "one word"
-    if not noun and any(len(a.split()) > 1 for a in told):
-        alone = "the answer alone"
-    return Setting(_when(tasks, domain, noun, answers, tools=tools), alone, numeric)
+    one_word = sum("one_word" in r.demands for r in read) >= SHARED * len(tasks) > 0
+    asked = f"{noun} alone" if noun else "one word" if one_word else ""
+    several = any(len(a.split()) > 1 for a in told)
+    guess = "the number alone" if numeric else "the answer alone" if several else "one word"
+    when = _when(tasks, domain, noun, answers, tools=tools)
+    return Setting(when, asked or guess, asked, numeric)
 
 
 def _when(tasks: Sequence[Task], domain: str, noun: str, answers: set[str], *, tools: bool) -> str:
@@ -295,6 +306,8 @@ def compose(setting: Setting, advice: Advice, tails: Sequence[str] = ()) -> str:
     """One lesson in words, with as many tails as the limit of `MAX_WORDS` allows."""
     when = advice.when or setting.when
     core = advice.core.replace("{alone}", setting.alone)
+    if setting.asked and "brief" in advice.demands and not advice.numeric:
+        tails = [setting.asked, *tails]  # how short: what the questions themselves ask for
     for kept in range(min(len(tails), MAX_TAILS), -1, -1):
         text = f"{when}, {core}{': ' if kept else ''}{', '.join(tails[:kept])}."
         if count_words(text) <= MAX_WORDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -253,6 +254,42 @@ def test_p_and_odds_ratio_agree_with_an_independent_computation() -> None:
         assert finding.odds_ratio == pytest.approx(ratio, rel=1e-9)
 
 
+def test_half_marks_lie_between_right_and_wrong() -> None:
+    """Mantel's mean score test against the moments of all 70 ways to place four features among eight."""
+    rewards = [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.0, 0.0]
+    holds = [True, True, False, True, False, False, True, False]
+    rollouts = [
+        make_rollout("xx" if h else "it is so", reward=r, advantage=r - 0.5)
+        for r, h in zip(rewards, holds, strict=True)
+    ]
+    sums = [sum(c) for c in itertools.combinations(rewards, 4)]
+    mean, variance = float(np.mean(sums)), float(np.var(sums))
+    observed = sum(r for r, h in zip(rewards, holds, strict=True) if h)
+    z = (abs(observed - mean) - 0.25) / math.sqrt(variance)
+    found = next(f for f in describe_group(*make_group(0, rollouts)) if f.feature == "one_word")
+    assert found.p == pytest.approx(2 * float(stats.norm.sf(z)))
+    assert (found.winners, found.losers) == (3, 2)  # those at par are neither
+
+
+def test_a_form_that_turns_half_marks_into_full_ones_is_found() -> None:
+    rng = np.random.default_rng(5)
+    groups = []
+    for number in range(12):
+        rollouts = []
+        for _ in range(8):
+            short, right = bool(rng.random() < 0.4), bool(rng.random() < 0.7)
+            reward = right * (1.0 if short else 0.5)
+            rollouts.append(make_rollout("xx" if short else "it is so", reward=reward))
+        mean = float(np.mean([r.reward for r in rollouts]))
+        rollouts = [r.model_copy(update={"advantage": r.reward - mean}) for r in rollouts]
+        groups.append(make_group(number, rollouts))
+    found = contrast(groups)
+    finding = found.finding("one_word")
+    assert finding is not None
+    assert finding.p_corrected < 0.01
+    assert found.gains["one_word"] == pytest.approx(0.35, abs=0.12)
+
+
 def test_one_stratum_of_two_by_two_gives_the_textbook_value() -> None:
     rollouts = [make_rollout("xx", won=i < 4) for i in range(5)]
     rollouts += [make_rollout("it is so", won=i < 1) for i in range(5)]
@@ -356,7 +393,9 @@ def test_unscored_broken_off_and_uninformative_take_no_part() -> None:
         make_rollout("xx", error="time-out"),
         make_rollout("xx", advantage=0.0),
     ]
-    assert len(tabulate([make_group(0, both + extra)]).rollouts) == 2
+    table = tabulate([make_group(0, both + extra)])
+    assert list(table.wins) == [True, False, False]  # at par: scored, but neither winner nor loser
+    assert list(table.losses) == [False, True, False]
     assert len(tabulate([make_group(0, both, status="uninformative")]).rollouts) == 0
     assert len(tabulate([make_group(0, both[:1])]).rollouts) == 0
 
