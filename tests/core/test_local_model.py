@@ -15,7 +15,6 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -108,7 +107,7 @@ def test_a_touched_file_is_hashed_again_and_kept(cached: Path) -> None:
     assert set(shown) == {"checking weights.bin"}
 
 
-@pytest.mark.parametrize("damage", [CONTENT[::-1], CONTENT[:-1], b""])
+@pytest.mark.parametrize("damage", [CONTENT[::-1], CONTENT[:-1]])
 def test_a_damaged_file_is_noticed_and_fetched_anew(cached: Path, wheels: Path, damage: bytes) -> None:
     cached.write_bytes(damage)
     os.utime(cached, ns=(1, 1))
@@ -229,10 +228,10 @@ with locked(pathlib.Path({str(tmp_path / "lock")!r})):
 class Host:
     """The server's control port without a model behind it."""
 
-    def __init__(self, users: Users, key: str = "right") -> None:
+    def __init__(self, users: Users) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         port = self.listener.getsockname()[1]
-        self.state = State("start", os.getpid(), port, "http://127.0.0.1:1/v1", key)
+        self.state = State("start", os.getpid(), port, "http://127.0.0.1:1/v1", "right")
         self._thread = threading.Thread(target=self._accept, args=(users,), daemon=True)
         self._thread.start()
 
@@ -244,11 +243,11 @@ class Host:
 
 
 @pytest.fixture
-def host() -> Iterator[Callable[..., Host]]:
+def host() -> Iterator[Callable[[Users], Host]]:
     hosts: list[Host] = []
 
-    def make(*args: Any) -> Host:
-        hosts.append(Host(*args))
+    def make(users: Users) -> Host:
+        hosts.append(Host(users))
         return hosts[-1]
 
     yield make
@@ -256,7 +255,7 @@ def host() -> Iterator[Callable[..., Host]]:
         made.listener.close()
 
 
-def test_users_are_counted_and_visitors_are_not(host: Callable[..., Host]) -> None:
+def test_users_are_counted_and_visitors_are_not(host: Callable[[Users], Host]) -> None:
     state = host(Users(60)).state
     first, second = control.call(state, control.USER), control.call(state, control.USER)
     visit = control.call(state, control.VISITOR)
@@ -268,10 +267,28 @@ def test_users_are_counted_and_visitors_are_not(host: Callable[..., Host]) -> No
         connection.close()
 
 
-def test_a_wrong_key_is_turned_away(host: Callable[..., Host]) -> None:
-    users = Users(60)
-    assert control.call(host(users, "wrong").state, control.USER) is None
-    assert users.enter(control.VISITOR) == 0
+def test_a_caller_without_the_key_is_turned_away(host: Callable[[Users], Host]) -> None:
+    state = host(Users(60)).state
+    with socket.create_connection(("127.0.0.1", state.control_port), timeout=10) as caller:
+        assert caller.recv(512).endswith(b"\n")
+        caller.sendall(b"user 00 " + b"0" * 64 + b"\n")
+        assert caller.recv(512) == b""
+
+
+def test_a_stranger_on_the_port_is_not_taken_for_the_server() -> None:
+    def stranger() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"00\n")
+            connection.recv(512)
+            connection.sendall(b"0" * 64 + b" 1\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=stranger, daemon=True)
+        thread.start()
+        state = State("s", 1, listener.getsockname()[1], "http://127.0.0.1:1/v1", "k")
+        assert control.call(state, control.USER) is None
+        thread.join()
 
 
 def test_a_stale_state_is_no_server(tmp_path: Path) -> None:
@@ -283,7 +300,7 @@ def test_a_stale_state_is_no_server(tmp_path: Path) -> None:
     assert runtime.read() is None
 
 
-def test_a_server_that_decided_to_stop_admits_nobody(host: Callable[..., Host]) -> None:
+def test_a_server_that_decided_to_stop_admits_nobody(host: Callable[[Users], Host]) -> None:
     users = Users(idle_s=60, linger_s=0)
     assert users.stop_if_unused()
     assert control.call(host(users).state, control.USER) is None
@@ -400,7 +417,9 @@ def ps(pid: int, column: str) -> str:
 
 
 def ended(pid: int) -> bool:
-    return ps(pid, "stat")[:1] in ("", "Z")
+    """Whether the process is gone, but for the entry that its parent has not collected."""
+    stat = ps(pid, "stat")
+    return not stat or (stat.startswith("Z") and "l" not in stat)
 
 
 def request(path: str, key: str | None = None, **headers: str) -> http.client.HTTPResponse:
@@ -532,9 +551,9 @@ def test_a_killed_server_is_replaced_at_the_next_use() -> None:
     first = local_model.acquire()
     pid = local_model.status().pid
     assert pid is not None
-    os.kill(pid, 9)
-    assert until(lambda: ended(pid))
-    assert local_model.acquire().api_key != first.api_key
+    os.kill(pid, 9)  # its threads, and with them its connections, end one by one
+    assert until(lambda: local_model.acquire().api_key != first.api_key)
+    assert request("/v1/models", local_model.acquire().api_key).status == 200
 
 
 @pytest.mark.model
