@@ -17,8 +17,12 @@ upload, paste = st.tabs(["Upload a file", "Paste rows"])
 with upload:
     file = st.file_uploader("JSONL, JSON, CSV or Parquet", key="import_file")
 with paste:
-    pasted = st.text_area("Rows, one JSON object a line, or CSV with a header", key="import_paste", height=160,
-                          placeholder=EXAMPLE)  # fmt: skip
+    pasted = st.text_area(
+        "Rows, one JSON object a line, or CSV with a header",
+        key="import_paste",
+        height=160,
+        placeholder=EXAMPLE,
+    )
 data = file.getvalue() if file else pasted.encode()
 name = file.name if file else "pasted rows"
 if not data.strip():
@@ -32,8 +36,12 @@ if not data.strip():
 
 with st.expander("Options for all rows", icon=":material/tune:"):
     one, two, three = st.columns(3)
-    kind = one.selectbox("Verifier where a row names none", ["", "text", "exact", "choice", "numeric"], key="import_verifier",
-                         format_func=lambda k: k or "guess from the answers")  # fmt: skip
+    kind = one.selectbox(
+        "Verifier where a row names none",
+        ["", "text", "exact", "choice", "numeric"],
+        key="import_verifier",
+        format_func=lambda k: k or "guess from the answers",
+    )
     split = two.selectbox(
         "Split", ["", *SPLITS], key="import_split", format_func=lambda s: s or "as the rows say, else divided"
     )
@@ -54,8 +62,14 @@ with st.expander("Columns", icon=":material/view_column:", expanded=not found.ta
         for field in FIELDS:
             guess = found.mapping.get(field)
             choices = ["", *dict.fromkeys([*found.columns, *([guess] if guess else [])])]
-            chosen = st.selectbox(safe.label(field), choices, index=choices.index(guess) if guess else 0, width=200,
-                                  format_func=lambda c: c or "none", key=f"map_{field}")  # fmt: skip
+            chosen = st.selectbox(
+                safe.label(field),
+                choices,
+                index=choices.index(guess) if guess else 0,
+                width=200,
+                format_func=lambda c: c or "none",
+                key=f"map_{field}",
+            )
             if chosen and chosen != guess:
                 mapping[field] = chosen
 if mapping:
@@ -103,7 +117,7 @@ if found.tasks:
                 "Id": t.id,
             }
             for t in found.tasks[:20]
-        ],  # fmt: skip
+        ],
         hide_index=True,
         key="import_preview",
     )

@@ -27,13 +27,24 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
         st.switch_page("pages/learn/import_tasks.py")
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    split = st.selectbox("Split", ["", *SPLITS], key="task_split", format_func=lambda s: s or "All", bind="query-params",
-                         width=150)  # fmt: skip
+    split = st.selectbox(
+        "Split",
+        ["", *SPLITS],
+        key="task_split",
+        format_func=lambda s: s or "All",
+        bind="query-params",
+        width=150,
+    )
     domain = st.selectbox(
         "Domain", ["", *counts], key="task_domain", format_func=lambda d: d or "All", width=220
     )
-    search = st.text_input("Search", key="task_search", bind="query-params", placeholder="Words of the question, or an id",
-                           width=320)  # fmt: skip
+    search = st.text_input(
+        "Search",
+        key="task_search",
+        bind="query-params",
+        placeholder="Words of the question, or an id",
+        width=320,
+    )
 
 _, total = ws.store.tasks.page(split=split, domain=domain, search=search, limit=0)
 if not total:
