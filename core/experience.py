@@ -18,6 +18,9 @@ KINDS: tuple[Kind, ...] = ("strategy", "tool_selection", "failure_pattern", "con
 MAX_WORDS = 32
 """An experience has at most this many words (TF-GRPO, Stage 3; DESIGN 2.4)."""
 
+GENERAL = "general"
+"""The domain whose lessons go with every task."""
+
 START_CONFIDENCE = 0.5
 """Confidence of a new experience; 0.7 with corrected p < .05, 0.8 from a user's correction (DESIGN 2.7)."""
 

@@ -19,16 +19,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from core.experience import Experience, Kind
+from core.experience import GENERAL, Experience, Kind
 from core.injection import Injection, estimate_tokens, render
 from core.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-GENERAL = "general"
-"""The domain whose lessons go with every task."""
 
 WHOLE_LIBRARY = 50
 """Up to so many candidates are injected whole (DESIGN 2.4)."""

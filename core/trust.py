@@ -111,12 +111,11 @@ def load_trust(environ: Mapping[str, str] = os.environ) -> Trust:
         raise TrustError(str(e)) from e
 
 
-def read_key(name: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The key in an environment variable, if this machine's owner allows that it is read as one.
+def check_allowed(name: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse an environment variable that may not be read as a key.
 
     Raises:
-        TrustError: the variable is not allowed; the sentence names the file and the line to add.
-        InputError: the variable is unset or empty, or holds what no HTTP header can carry.
+        TrustError: this machine's owner did not allow it; the sentence names the file and the line to add.
     """
     trust = load_trust(environ)
     if not trust.allows_key(name):
@@ -125,6 +124,16 @@ def read_key(name: str, environ: Mapping[str, str] = os.environ) -> str:
             f"The environment variable {name} may not be read as a key: to allow it, put the line "
             f"key_variables = {names} into {trust_path(environ)}."
         )
+
+
+def read_key(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The key in an environment variable, if this machine's owner allows that it is read as one.
+
+    Raises:
+        TrustError: the variable is not allowed; the sentence names the file and the line to add.
+        InputError: the variable is unset or empty, or holds what no HTTP header can carry.
+    """
+    check_allowed(name, environ)
     key = environ.get(name, "").strip()
     if not key:
         raise InputError(f"The environment variable {name} is not set: put the endpoint's key into it.")

