@@ -89,7 +89,7 @@ def _parameters(steps: Sequence[Step], question: str, masked: Set[str]) -> list[
                 continue
             full = f"{name}={shown}"
             found[full] = Feature(
-                f"param={full}", f"called {step.tool} with {key}={shown}", "parameter", 59, full
+                f"param={full}", f"called {step.tool} with {key}={shown}", "parameter", 56, full
             )
     return [found[name] for name in sorted(found)]
 

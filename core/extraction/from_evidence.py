@@ -14,6 +14,7 @@ import numpy as np
 
 from core.evidence import (
     Contrast,
+    Feature,
     Table,
     answers_of,
     contrast,
@@ -34,7 +35,7 @@ from core.experience import (
 )
 from core.extraction.draft import Draft, Joined, Outcome
 from core.extraction.library_check import contradicted, nearest
-from core.extraction.sentences import Advice, Setting, advice_of, compose, leaks, setting_of
+from core.extraction.sentences import Advice, Setting, advice_of, compose, is_general, leaks, setting_of
 from core.rollout import Group, Task
 from core.words import normalise
 
@@ -43,6 +44,12 @@ PROPOSE_BELOW = 0.1
 """Corrected p under which a finding becomes a proposal; weaker ones are noted."""
 
 NOTE_BELOW = 0.2
+
+GENERAL = "general"
+"""The domain of lessons that hold in every domain."""
+
+MAX_WORD_NOTES = 3
+"""Telling words noted for one domain."""
 COVERAGE = 0.8
 """Share of the best rollouts that must follow a lesson (DESIGN 5): what the best do not need is no advice."""
 
@@ -87,16 +94,61 @@ def propose(
         Drafts, operations joined with what is already there, and what fell out, with reasons.
     """
     answers = {normalise(a) for task, _ in groups for a in answers_of(task)} - {""}
+    teaching = [(task, group) for task, group in groups if group.status == "informative"]
+    domains = sorted({task.domain for task, _ in teaching})
+    acting = {t.domain for t, g in teaching if any(r.trajectory.steps for r in g.rollouts)} - {GENERAL}
+    shared = len(acting) > 1  # habits that belong to no domain are then looked for in all of them together
     outcome = Outcome()
-    for domain in sorted({task.domain for task, _ in groups}):
-        own = [(task, group) for task, group in groups if task.domain == domain]
-        if not any(group.status == "informative" for _, group in own):
+    for domain in [*(d for d in domains if d != GENERAL), GENERAL]:
+        own = [
+            (t, g) for t, g in teaching if t.domain == domain or (domain == GENERAL and t.domain in acting)
+        ]
+        if not own or (domain == GENERAL and not shared and GENERAL not in domains):
             continue
-        live = [e for e in library if e.status == "live" and e.domain == domain]
-        found = contrast(own, seed=(abs(seed), epoch))
-        search = _Search(domain, [t for t, _ in own], found, live, answers, run_id, seed=(abs(seed), epoch))
+        search = _Search(
+            domain=domain,
+            tasks=[task for task, _ in groups if task.domain in {t.domain for t, _ in own}],
+            contrast=contrast(own, seed=(abs(seed), epoch)),
+            live=[e for e in library if e.status == "live" and e.domain == domain],
+            answers=answers,
+            run_id=run_id,
+            seed=(abs(seed), epoch),
+            general=None if not shared else domain == GENERAL,
+        )
         outcome += search.run(max_per_domain)
-    return outcome
+    return _united(outcome)
+
+
+def _united(outcome: Outcome) -> Outcome:
+    """Lessons of several domains in the very same words become one for all domains, with their evidence."""
+    drafts: dict[str, Draft] = {}
+    joined = list(outcome.joined)
+    for i, draft in enumerate(outcome.drafts):
+        key = normalise(draft.text) if draft.text and isinstance(draft.operation, Add) else f"#{i}"
+        if key not in drafts:
+            drafts[key] = draft
+            continue
+        first = drafts[key]
+        a, b = first.evidence, draft.evidence
+        evidence = a.model_copy(
+            update={
+                "findings": a.findings + b.findings,
+                "group_ids": tuple(dict.fromkeys(a.group_ids + b.group_ids)),
+                "rollout_ids": tuple(dict.fromkeys(a.rollout_ids + b.rollout_ids)),
+            }
+        )
+        drafts[key] = first.model_copy(
+            update={
+                "operation": first.operation.model_copy(update={"domain": GENERAL}),
+                "evidence": evidence,
+                "rationale": f"{first.rationale} In another domain: {draft.rationale}",
+                "group_ids": evidence.group_ids,
+            }
+        )
+        text = draft.text or ""
+        why = "the same text as the draft of another domain"
+        joined.append(Joined(text=text, into=text, reason=why, evidence=b, group_ids=draft.group_ids))
+    return outcome.model_copy(update={"drafts": tuple(drafts.values()), "joined": tuple(joined)})
 
 
 @dataclass(slots=True)
@@ -110,6 +162,8 @@ class _Search:
     answers: set[str]
     run_id: str
     seed: tuple[int, int]
+    general: bool | None = None
+    """True: only habits that belong to no domain; False: all others; None: both."""
     drafts: list[Draft] = field(default_factory=list)
     joined: list[Joined] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
@@ -153,31 +207,38 @@ class _Search:
 
     def _candidates(self) -> list[Candidate]:
         found = []
+        words = 0
         for finding in self.contrast.findings:
-            if finding.p_corrected >= NOTE_BELOW:
+            feature = self.contrast.features[finding.feature]
+            if finding.p_corrected >= NOTE_BELOW or (words >= MAX_WORD_NOTES and feature.is_word):
                 continue
+            if not self._names(finding):
+                continue
+            words += feature.is_word
             candidate = self._sayable(finding)
             sentence = self.contrast.sentence(finding)
-            if candidate is None:
-                if finding.p_corrected < PROPOSE_BELOW:
-                    self.notes.append(f"{self.domain}, true but no advice: {sentence}.")
-            elif finding.p_corrected < PROPOSE_BELOW:
-                found.append(candidate)
-            else:
+            if finding.p_corrected >= PROPOSE_BELOW:
                 self.notes.append(f"{self.domain}, weak: {sentence}.")
+            elif candidate is None:
+                self.notes.append(f"{self.domain}, true but no advice: {sentence}.")
+            else:
+                found.append(candidate)
         return found
 
     def _sayable(self, finding: Finding) -> Candidate | None:
         """The finding under the first of its names that advises something."""
-        by_name = {f.name: f for f in self.contrast.table.columns}
-        for name in (finding.feature, *self.contrast.same.get(finding.feature, ())):
-            gain, named = self.contrast.gain_of(name), self.contrast.under(name)
-            if not gain or named is None:
-                continue
-            advice = advice_of(by_name[name], do=gain > 0)
-            if advice is not None:
+        for feature in self._names(finding):
+            gain, named = self.contrast.gain_of(feature.name), self.contrast.under(feature.name)
+            advice = advice_of(feature, do=gain > 0) if gain else None
+            if gain and named is not None and advice is not None:
                 return Candidate(named, gain > 0, advice)
         return None
+
+    def _names(self, finding: Finding) -> list[Feature]:
+        """The features that a finding stands for and that this search is about."""
+        by_name = {f.name: f for f in self.contrast.table.columns}
+        features = [by_name[n] for n in (finding.feature, *self.contrast.same.get(finding.feature, ()))]
+        return [f for f in features if self.general is None or is_general(f) == self.general]
 
     def _also(self, first: Candidate) -> list[str]:
         """What further names of the very same rollouts add to a sentence: "no full sentence"."""
@@ -202,6 +263,8 @@ class _Search:
             return "the answers of these tasks are not numbers"
         if against := self._against(advice.demands):
             return f"contradicts the task's instruction ({against})"
+        if advice.about == "recovery" and not self._holds_after_errors(candidate):
+            return "the error itself explains it, or too few rollouts met the error to tell"
         if self._truncated(candidate):
             return "explained by truncation: it vanishes without the answers cut off by the token limit"
         best, followed = table.best, candidate.followed(table)
@@ -233,27 +296,41 @@ class _Search:
             return False  # too few are left to tell; the rationale says how many were cut
         return not _agrees(whole, candidate) or found.p > VANISHED_P
 
+    def _holds_after_errors(self, candidate: Candidate) -> bool:
+        """A recovery is compared among those that had to recover: having met the error loses by itself."""
+        table, value = self.contrast.table, candidate.finding.feature.partition("=")[2]
+        met = table.column("any_failed")
+        if "|" in value:
+            signature, tool, *_ = value.split("|")
+            met = table.column(f"error={signature}") & table.column(f"failed={tool}")
+        within = contrast_table(table.where(met), seed=self.seed, permutations=1)
+        found = within.finding(candidate.finding.feature)
+        return found is not None and found.p < SIGNIFICANT and _agrees(within, candidate)
+
     # --- the greedy step -------------------------------------------------------------------------------
 
-    def _followed(self) -> Bools:
-        """Rows that follow every lesson chosen so far."""
+    def _followed(self, about: str) -> Bools:
+        """Rows that follow every lesson chosen so far about the same thing."""
         rows = np.ones(len(self.contrast.table.rollouts), dtype=np.bool_)
         for candidate in self.chosen:
-            rows &= candidate.followed(self.contrast.table)
+            if candidate.advice.about == about:
+                rows &= candidate.followed(self.contrast.table)
         return rows
 
     def _tails(self, first: Candidate, rest: Sequence[Candidate]) -> list[Candidate]:
         """Findings that only spell the first one out: they read better inside its sentence."""
-        if first.advice.subject != "form" or not first.advice.leads:
+        if not first.advice.leads:
             return []
         table = self.contrast.table
-        core = first.followed(table) & self._followed()
+        core = first.followed(table) & self._followed(first.advice.about)
         within = contrast_table(table.where(core), seed=self.seed, permutations=1)
         tails: list[Candidate] = []
         for candidate in rest:
             advice = candidate.advice
             said = {first.advice.core, *(t.advice.tail for t in tails)}
-            if not advice.tail or advice.tail in said or _clash(first.advice, advice):
+            if advice.about != first.advice.about or _clash(first.advice, advice):
+                continue
+            if not advice.tail or advice.tail in said:
                 continue
             implied = bool(candidate.followed(table)[core].all())
             found = within.finding(candidate.finding.feature)
@@ -263,17 +340,23 @@ class _Search:
         return tails[:3]
 
     def _still(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Those that still tell winners from losers among the rollouts that follow what is chosen."""
-        if not candidates:
-            return []
-        within = contrast_table(self.contrast.table.where(self._followed()), seed=self.seed)
+        """Those that still tell high from low rewards among the rollouts that follow what is chosen."""
         kept = []
+        within: dict[str, Contrast] = {}
         for candidate in candidates:
-            found = within.finding(candidate.finding.feature)
-            if found and found.p_corrected < PROPOSE_BELOW and _agrees(within, candidate):
+            about = candidate.advice.about
+            rows = self._followed(about)
+            if rows.all():  # nothing about the same thing is chosen
+                kept.append(candidate)
+                continue
+            if about not in within:
+                within[about] = contrast_table(self.contrast.table.where(rows), seed=self.seed)
+            found = within[about].finding(candidate.finding.feature)
+            if found and found.p_corrected < PROPOSE_BELOW and _agrees(within[about], candidate):
                 kept.append(candidate)
             else:
-                self._set_aside(candidate, "adds nothing once the lesson above is followed")
+                why = "adds nothing" if found else "varies too little to tell"
+                self._set_aside(candidate, f"{why} among the rollouts that follow the lessons above")
         return kept
 
     # --- drafts -----------------------------------------------------------------------------------------
@@ -339,7 +422,7 @@ class _Search:
         parts = [self.contrast.sentence(c.finding) + "." for c in candidates]
         share = float(first.followed(table)[table.best].mean())
         parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do so.")
-        if self.chosen:
+        if any(c.advice.about == first.advice.about for c in self.chosen):
             parts.append("It holds among the rollouts that follow the lessons above.")
         cut = int(table.column("cut").sum())
         if cut:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from core.evidence import Feature, answers_of
 from core.evidence.instructions import Demand, is_instruction, read_instruction, without_material
@@ -50,6 +51,13 @@ class Advice:
     numeric: bool = False
     """Only fit where the answers are numbers."""
 
+    @property
+    def about(self) -> Literal["form", "tool", "recovery"]:
+        """Lessons about different things do not replace each other."""
+        if self.subject == "form":
+            return "form"
+        return "recovery" if self.kind == "failure_pattern" else "tool"
+
 
 def _form(core: str, tail: str, *demands: Demand, leads: bool = False, numeric: bool = False) -> Advice:
     return Advice(core, tail, frozenset(demands), leads=leads, numeric=numeric)
@@ -82,7 +90,6 @@ FORM_ADVICE: Mapping[tuple[str, bool], Advice] = {
     ("final_period", True): _form("end the answer with a period", "", "period"),
     ("final_punctuation", False): _form("end without punctuation", "", "no_period"),
     ("asks_back", False): _form("answer the question and do not ask one back", "no question back"),
-    ("has_number", True): _form("write the number in digits", "", "digits", numeric=True),
     ("number_words", False): _form("write the number in digits", "no number words", "digits", numeric=True),
     ("number_words", True): _form("write the number in words", "", "number_words", numeric=True),
     ("number_with_unit", False): _form("leave the unit out", "no unit", "number_only", numeric=True),
@@ -131,6 +138,13 @@ _RECOVERY: Mapping[tuple[str, bool], str] = {
     ("switch_tool", True): "use another tool instead of repeating the call",
     ("give_up", False): "do not stop; correct the parameters or use another tool",
 }
+
+
+def is_general(feature: Feature) -> bool:
+    """Whether a habit has nothing to do with a domain: what is done after *any* error, repeated calls."""
+    return feature.name in {name for name, _ in _HABITS} or (
+        feature.theme == "recovery" and "|" not in feature.value
+    )
 
 
 def advice_of(feature: Feature, *, do: bool) -> Advice | None:
@@ -184,7 +198,10 @@ def _recovery(feature: Feature, *, do: bool) -> Advice | None:
     if "|" not in feature.value:
         core = _RECOVERY.get((feature.value, do))
         when = "When a call fails"
-        return Advice(core, kind="failure_pattern", subject="recovery", when=when) if core else None
+        tail = "never the same call again" if (feature.value, do) == ("retry_same", False) else ""
+        leads = (feature.value, do) == ("give_up", False)
+        kind: Kind = "failure_pattern"
+        return Advice(core, tail, kind=kind, subject="recovery", when=when, leads=leads) if core else None
     signature, tool, habit, after = feature.value.split("|")
     core = _RECOVERY.get((habit, do))
     if habit == "switch_tool":
@@ -235,7 +252,7 @@ def setting_of(tasks: Sequence[Task], domain: str, *, tools: bool = False) -> Se
 
 
 def _when(tasks: Sequence[Task], domain: str, noun: str, answers: set[str], *, tools: bool) -> str:
-    name = " ".join(re.split(r"[\s_]+", domain.strip()))
+    name = " ".join(re.split(r"[\s_-]+", domain.strip()))
     known = name if name and name != "general" and not leaks(name, answers) else ""
     if tools:
         return f"In {known} tasks" if known else "When tools are at hand"

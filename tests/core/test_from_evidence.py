@@ -157,7 +157,9 @@ def test_the_same_batch_gives_the_same_outcome() -> None:
 
 
 def test_domains_are_taken_one_by_one() -> None:
-    outcome = run([*make_batch(short_wins), *make_batch(short_wins, domain="towns", seed=3)])
+    ask = "Which town governs {} now? Answer with the name of the town only."
+    towns = make_batch(short_wins, domain="towns", ask=ask, seed=3)
+    outcome = run([*make_batch(short_wins), *towns])
     assert [d.operation.domain for d in outcome.drafts if isinstance(d.operation, Add)] == [
         "capitals",
         "towns",
@@ -328,17 +330,54 @@ def test_tools_become_lessons_that_name_them() -> None:
 
 
 def test_what_to_do_after_an_error_names_the_error() -> None:
-    def stumble(task: Task, rng: np.random.Generator) -> tuple[Trajectory, float]:
+    def one_way_out(task: Task, rng: np.random.Generator) -> tuple[Trajectory, float]:
         retry = rng.random() < 0.5
         second = step("read_file", ok=False, path="guess") if retry else step("list_files")
         steps = (step("read_file", ok=False, path="guess"), second, step("answer"))
         return Trajectory(answer="done", steps=steps), float(rng.random() < (0.05 if retry else 0.9))
 
-    outcome = run(make_batch(stumble, ask="Find the owner of {}.", domain="files"))
+    outcome = run(make_batch(one_way_out, ask="Find the owner of {}.", domain="files"))
     (draft,) = [d for d in outcome.drafts if isinstance(d.operation, Add)]
     assert isinstance(draft.operation, Add)
     assert draft.operation.kind == "failure_pattern"
     assert str(draft.text).startswith("When `read_file` fails with FileNotFoundError, ")
+
+
+def stumble(task: Task, rng: np.random.Generator) -> tuple[Trajectory, float]:
+    """Everybody fails first; who then repeats the call loses, whatever is done instead."""
+    retry = rng.random() < 0.5
+    tool = "find_file" if rng.random() < 0.5 else "read_file"
+    then = step("read_file", ok=False, path="guess") if retry else step(tool, path="real")
+    steps = (step("read_file", ok=False, path="guess"), then, step("answer"))
+    return Trajectory(answer="done", steps=steps), float(rng.random() < (0.05 if retry else 0.9))
+
+
+def test_a_habit_that_belongs_to_no_domain_is_proposed_once_for_all() -> None:
+    groups = [*make_batch(stumble, domain="files"), *make_batch(stumble, domain="mail", seed=4)]
+    outcome = run(groups)
+    general = [d for d in outcome.drafts if isinstance(d.operation, Add) and d.operation.domain == "general"]
+    assert "When a call fails, do not repeat the same call; correct its parameters or use another tool." in {
+        d.text for d in general
+    }
+    texts = [d.text for d in outcome.drafts]
+    assert len(set(texts)) == len(texts)
+    both = next(d for d in general if "FileNotFoundError" in str(d.text))
+    assert {g.split("-")[1] for g in both.group_ids} == {"files", "mail"}
+    assert any(j.into == both.text for j in outcome.joined)
+
+
+def test_meeting_an_error_is_not_taken_for_what_follows_it() -> None:
+    def errors_lose(task: Task, rng: np.random.Generator) -> tuple[Trajectory, float]:
+        """The error decides; what is done after it makes no difference."""
+        fails = rng.random() < 0.5
+        retry = fails and rng.random() < 0.7
+        steps = [step("read_file", ok=not fails, path="a")]
+        steps += [step("read_file", ok=False, path="a")] if retry else [step("look")]
+        return Trajectory(answer="done", steps=tuple(steps)), float(rng.random() < (0.1 if fails else 0.9))
+
+    outcome = run(make_batch(errors_lose, ask="Find the owner of {}.", domain="files"))
+    assert not any(d.operation.op == "add" and "fail" in str(d.text) for d in outcome.drafts)
+    assert "the error itself explains it" in reasons(outcome)
 
 
 def test_another_first_tool_in_the_library_is_changed() -> None:
