@@ -230,13 +230,14 @@ def _join_equals(table: _Table) -> None:
         form = normalise(draft.text) if draft.text is not None else None
         targets = targets_of(draft.operation)
         if isinstance(draft.operation, Add) and form in said:
-            table.join(draft, said[form], "the library says it already")
+            domain = table.live[said[form]].domain
+            table.join(draft, said[form], f"the library says it already, in the domain {domain}")
             continue
         if draft.operation.op == "modify" and form == normalise(table.live[targets[0]].text):
             table.join(draft, targets[0], "it would change nothing")
             continue
-        domain = draft.operation.domain if isinstance(draft.operation, Add) else ""
-        key = (draft.operation.op, tuple(sorted(targets)), form, domain)
+        own = draft.operation.domain if isinstance(draft.operation, Add) else ""
+        key = (draft.operation.op, tuple(sorted(targets)), form, own)
         if key in kept:
             table.join(draft, kept[key].text or targets[0], "another draft says the same")
             kept[key] = unite(kept[key], draft)

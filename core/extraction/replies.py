@@ -173,8 +173,11 @@ def schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 # ---- reading JSON ---------------------------------------------------------------------------------------
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:\n[ \t]*)?```", re.DOTALL)
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+_THOUGHT = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
+# A string that never closes reaches to the end: else each of its quotes would be tried anew, in quadratic time.
+_STRING = r'"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)'
+_STRING_OR_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])", re.DOTALL)
+_STRING_OR_BRACKET = re.compile(_STRING + r"|[{}\[\]]", re.DOTALL)
 _OPENING = re.compile(r'\{\s*(?:"|$)|\[\s*(?:[{"\[]|$)')
 """How JSON begins, and prose hardly ever does."""
 _RESTARTS = 20
@@ -192,7 +195,7 @@ def read_json(reply: Completion, keys: Iterable[str] = ()) -> Any:
     Raises:
         AnswerError: there is none; says where the reader gave up, keeps the reply.
     """
-    text = _THOUGHT.sub("", reply.text).strip().removeprefix("\ufeff")
+    text = _without_thoughts(reply.text).strip().removeprefix("\ufeff")
     if not text:
         raise AnswerError("the reply is empty", reply.text)
     wanted = {key.casefold() for key in keys}
@@ -211,6 +214,19 @@ def read_json(reply: Completion, keys: Iterable[str] = ()) -> Any:
     if best is None or (_cut_off(text) and not (best[0] and reply.finish_reason != "length")):
         raise AnswerError(_complaint(text, reply), reply.text)
     return best[1]
+
+
+def _without_thoughts(text: str) -> str:
+    """The text without its <think> ... </think> parts; one that never closes is left as it is."""
+    kept: list[str] = []
+    end, opened = 0, None
+    for tag in _THOUGHT.finditer(text):
+        if not tag[1]:
+            opened = tag.start() if opened is None else opened
+        elif opened is not None:
+            kept.append(text[end:opened])
+            end, opened = tag.end(), None
+    return "".join([*kept, text[end:]])
 
 
 def _cut_off(text: str) -> bool:
@@ -251,7 +267,7 @@ def _brackets(text: str) -> Iterator[tuple[int, int | None]]:
 
 def _closing(text: str, start: int) -> int | None:
     depth = 0
-    for found in re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL).finditer(text, start):
+    for found in _STRING_OR_BRACKET.finditer(text, start):
         if (c := found[0]) in "{[":
             depth += 1
         elif c in "}]":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
@@ -175,6 +176,23 @@ def test_what_stood_before_a_reply_that_was_cut_off_is_not_taken_for_it(
 ) -> None:
     with pytest.raises(AnswerError):
         replies.read_json(completion(text, finish_reason), ("operations",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":"' + '\\"' * 30_000,
+        '{"a":"' + '\\"' * 30_000 + "\\",
+        "<think>" * 20_000,
+        '{"' + 'a"' * 30_000,
+        "{x " * 30_000,
+    ],
+)
+def test_a_hostile_reply_takes_no_quadratic_time(text: str) -> None:
+    started = time.process_time()
+    with pytest.raises(AnswerError):
+        replies.read_json(completion(text))
+    assert time.process_time() - started < 3, "seconds of work; in quadratic time it is minutes"
 
 
 @given(st.text(alphabet='{}[]",:\\ntrue1`abc \n'))
