@@ -1,12 +1,6 @@
 """Contrast: which features winners have and losers have not, and whether chance would do the same.
 
-The test is Cochran's and Mantel and Haenszel's (1959), stratified by group: rollouts are only ever compared
-with others of their own group, so an easy task cannot lend its habits to a good result. Where rewards have
-more than two levels, they enter as scores (Mantel 1963): half marks for a right answer in the wrong form lie
-between right and wrong, and with two levels it is the usual test. Correction over all features tried:
-step-down max-T (Westfall and Young 1993), rewards permuted within groups. Words are only shown, never made
-into a lesson, so they do not tax the others: the p value of a word is corrected over all features, that of
-any other feature over all but the words.
+The features of a batch are counted in a `Table`, tested in `cmh`, and handed back as findings.
 """
 
 from __future__ import annotations
@@ -18,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.advantage import SPREAD
+from core.evidence.cmh import Tested, by_group, max_t, test_columns
 from core.evidence.features import Feature
 from core.evidence.table import Bools, Table, tabulate
 from core.experience import Evidence, Finding
@@ -33,8 +27,6 @@ MIN_GROUPS = 3
 
 MAX_EXAMPLES = 6
 """Example rollouts of each side named in an evidence."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +131,9 @@ def contrast_table(
     kept, same = _testable(table)
     if not kept:
         return Contrast((), {}, {}, {}, table, permutations)
-    tested = _test(table, kept)
+    tested = test_columns(table, kept)
     is_word = np.array([table.columns[i].is_word for i in kept], dtype=np.bool_)
-    corrected = _max_t(table, tested, is_word, seed, permutations)
+    corrected = max_t(table, tested, is_word, seed, permutations)
     order = np.lexsort((_ranks(table, kept), -tested.statistic, corrected))
     features = [table.columns[kept[i]] for i in order]
     return Contrast(
@@ -167,7 +159,7 @@ def describe_group(task: Task, group: Group, *, limit: int = 8) -> tuple[Finding
     )
     if not kept:
         return ()
-    tested = _test(table, kept)
+    tested = test_columns(table, kept)
     order = np.lexsort((_ranks(table, kept), -tested.statistic))[:limit]
     return tuple(_finding(table, tested, i, p_corrected=1.0) for i in order)
 
@@ -208,7 +200,7 @@ def _testable(table: Table) -> tuple[list[int], dict[str, tuple[str, ...]]]:
     if rows == 0 or table.groups < MIN_GROUPS:
         return [], {}
     support = table.holds.sum(axis=0)
-    per_group = _by_group(table.holds, table)
+    per_group = by_group(table.holds, table)
     size = np.bincount(table.strata)[:, None]
     varying = ((per_group > 0) & (per_group < size)).sum(axis=0)
     enough = (support >= MIN_ROLLOUTS) & (rows - support >= MIN_ROLLOUTS) & (varying >= MIN_GROUPS)
@@ -233,134 +225,10 @@ def _ranks(table: Table, kept: Sequence[int]) -> NDArray[np.intp]:
     return np.array([table.columns[i].rank for i in kept], dtype=np.intp)
 
 
-# --- Cochran-Mantel-Haenszel -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """The tested columns; every array but `held` has shape [columns]."""
-
-    kept: Sequence[int]
-    """Their places in the table."""
-    held: Bools
-    """Shape [rows, columns]."""
-    centred: Floats
-    """Rewards less the mean of their group; shape [rows]."""
-    variance: Floats
-    statistic: Floats
-    """|z|."""
-    gain: Floats
-    odds_ratio: Floats
-    groups: Floats
-    """In how many groups the feature varies."""
-
-
-def _test(table: Table, kept: Sequence[int]) -> _Tested:
-    """Test columns against the rewards within groups.
-
-    For a group of n rollouts, m with the feature, y the rewards less their mean: T sums y over the rollouts
-    with the feature, E T = 0, and V = m (n - m) / (n (n - 1)) * sum y^2. For rewards of 0 and 1 this is
-    a - w m / n and w (n - w) m (n - m) / (n^2 (n - 1)), as Mantel and Haenszel have it. Permuting the
-    rewards within groups leaves V as it is.
-    """
-    held = table.holds[:, kept]
-    n = np.bincount(table.strata).astype(np.float64)
-    centred = table.rewards - (np.bincount(table.strata, weights=table.rewards) / n)[table.strata]
-    squares = np.bincount(table.strata, weights=centred**2)
-    m = _by_group(held, table)
-    shared = m * (n[:, None] - m) / n[:, None]
-    difference = centred @ held
-    variance = (shared * (squares / np.maximum(n - 1, 1))[:, None]).sum(axis=0)
-    return _Tested(
-        kept=kept,
-        held=held,
-        centred=centred,
-        variance=variance,
-        statistic=_statistic(difference, variance, _half_step(table)),
-        gain=difference / shared.sum(axis=0),
-        odds_ratio=_odds_ratios(held, table),
-        groups=(shared > 0).sum(axis=0).astype(np.float64),
-    )
-
-
-def _by_group(values: Bools, table: Table) -> Floats:
-    """Sums over the rows of each group; shape [groups, columns]."""
-    sums = np.zeros((table.groups, values.shape[1]))
-    np.add.at(sums, table.strata, values.astype(np.float64))
-    return sums
-
-
-def _half_step(table: Table) -> float:
-    """Half the smallest difference between two rewards of a group: 1/2 for rewards of 0 and 1."""
-    order = np.lexsort((table.rewards, table.strata))
-    steps = np.diff(table.rewards[order])[np.diff(table.strata[order]) == 0]
-    return float(steps[steps > SPREAD].min()) / 2
-
-
-def _statistic(difference: Floats, variance: Floats, half_step: float) -> Floats:
-    """|z|, with the continuity correction that keeps p honest for small counts (as R does by default)."""
-    return np.maximum(np.abs(difference) - half_step, 0.0) / np.sqrt(np.maximum(variance, 1e-300))
-
-
-def _odds_ratios(held: Bools, table: Table) -> Floats:
-    """Mantel-Haenszel, winners against losers, pooled over the groups in which the feature varies.
-
-    0.5 is added to each cell.
-    """
-    wins, losses = table.wins[:, None], table.losses[:, None]
-    a, b = _by_group(held & wins, table), _by_group(held & losses, table)
-    c, d = _by_group(~held & wins, table), _by_group(~held & losses, table)
-    m, n = _by_group(held, table), np.bincount(table.strata)[:, None]
-    weight = ((m > 0) & (m < n)) / (a + b + c + d + 2)
-    up = ((a + 0.5) * (d + 0.5) * weight).sum(axis=0)
-    down = ((b + 0.5) * (c + 0.5) * weight).sum(axis=0)
-    return np.asarray(up / down, dtype=np.float64)
-
-
-# --- max-T -------------------------------------------------------------------------------------------
-
-
-def _max_t(
-    table: Table, tested: _Tested, is_word: Bools, seed: int | Sequence[int], permutations: int
-) -> Floats:
-    """Corrected p of each column, shape [columns]."""
-    shuffled = _permuted(table, tested.centred, np.random.default_rng(seed), permutations)
-    drawn = _statistic(shuffled @ tested.held.astype(np.float64), tested.variance, _half_step(table))
-    corrected = _step_down(tested.statistic, drawn)
-    if is_word.any() and not is_word.all():
-        corrected[~is_word] = _step_down(tested.statistic[~is_word], drawn[:, ~is_word])
-    return corrected
-
-
-def _step_down(statistic: Floats, drawn: Floats) -> Floats:
-    """Each column against the largest of itself and all weaker ones, so that strong findings hide none.
-
-    Args:
-        statistic: observed, shape [columns].
-        drawn: under permuted rewards, shape [permutations, columns].
-    """
-    order = np.argsort(-statistic, kind="stable")
-    worst = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
-    as_strong = (worst >= statistic[order] - 1e-9).sum(axis=0)
-    corrected = np.empty_like(statistic)
-    corrected[order] = np.maximum.accumulate((1 + as_strong) / (len(drawn) + 1))
-    return corrected
-
-
-def _permuted(table: Table, values: Floats, rng: np.random.Generator, permutations: int) -> Floats:
-    """Values of the rows shuffled within each group; shape [permutations, rows]."""
-    shuffled = np.empty((permutations, len(values)))
-    for group in range(table.groups):
-        rows = np.flatnonzero(table.strata == group)
-        order = rng.random((permutations, len(rows))).argsort(axis=1)
-        shuffled[:, rows] = values[rows][order]
-    return shuffled
-
-
 # --- results -----------------------------------------------------------------------------------------
 
 
-def _finding(table: Table, tested: _Tested, i: int, *, p_corrected: float) -> Finding:
+def _finding(table: Table, tested: Tested, i: int, *, p_corrected: float) -> Finding:
     feature, holds = table.columns[tested.kept[i]], tested.held[:, i]
     return Finding(
         feature=feature.name,

@@ -21,6 +21,7 @@ _WRITES = re.compile(
     r"(?i)^(write|update|delete|create|send|book|cancel|set|post|submit|modify|edit|save|add|remove|"
     r"insert|move|pay|transfer|refund|apply|commit|replace|append|buy|order|drop)(?![a-z])"
 )
+_SECRET = re.compile(r"(?i)passw|secret|token|api_?key|auth|credential|cookie")
 _CLASS = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Timeout|Warning|Interrupt))\b")
 
 
@@ -50,9 +51,13 @@ def error_signature(step: Step) -> str | None:
     named = _CLASS.search(message)
     if named:
         return named[1]
-    plain = re.sub(r"(['\"`]).*?\1|\S*[/\\]\S+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?", "…", message.split("\n")[0])
-    words = re.sub(r"[^\w\s…'-]", " ", plain).lower().split()
-    return " ".join(words[:6]) or "an error without a message"
+    plain = re.sub(r"(['\"`]).*?\1|\S*[/\\]\S+", "…", message.split("\n")[0])
+    # whatever is not a plain word is a particular: a number, an id, a key
+    words = [
+        w if re.fullmatch(r"[^\W\d_]{1,20}", w) else "…"
+        for w in re.sub(r"[.,:;!?()]+(?=\s|$)", "", plain).split()
+    ]
+    return " ".join(words[:6]).lower() or "an error without a message"
 
 
 def _tools(steps: Sequence[Step]) -> list[Feature]:
@@ -84,7 +89,7 @@ def _parameters(steps: Sequence[Step], question: str, masked: Set[str]) -> list[
         for key, value in step.parameters.items():
             name = f"{step.tool}.{key}"
             found[name] = Feature(f"param={name}", f"passed {key} to {step.tool}", "parameter", 57, name)
-            shown = _setting(value)
+            shown = None if _SECRET.search(key) else _setting(value)
             if shown is None or shown.lower() in masked or _stands_in(shown.lower(), asked):
                 continue
             full = f"{name}={shown}"

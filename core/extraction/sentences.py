@@ -147,6 +147,10 @@ def is_general(feature: Feature) -> bool:
     )
 
 
+_PLAIN_NAME = re.compile(r"[\w.\-:/>|=… ]{0,200}")
+"""What a tool, a parameter or an error may be called to be quoted in a lesson; foreign text is not trusted."""
+
+
 def advice_of(feature: Feature, *, do: bool) -> Advice | None:
     """What a finding advises, or None where its contrast is true but no advice.
 
@@ -155,6 +159,8 @@ def advice_of(feature: Feature, *, do: bool) -> Advice | None:
         do: True where winners have it, False where losers have it.
     """
     name, value = feature.name, f"`{feature.value}`"
+    if not _PLAIN_NAME.fullmatch(feature.value):
+        return None
     if (name, do) in FORM_ADVICE:
         return FORM_ADVICE[name, do]
     if (name, do) in _HABITS:
@@ -206,7 +212,8 @@ def _recovery(feature: Feature, *, do: bool) -> Advice | None:
     core = _RECOVERY.get((habit, do))
     if habit == "switch_tool":
         core = f"call `{after}` instead" if do else f"do not switch to `{after}`"
-    when = f"When `{tool}` fails with {signature}"
+    shown = f'"{signature}"' if " " in signature else signature
+    when = f"When `{tool}` fails with {shown}"
     subject = f"recovery:{signature}|{tool}"
     return Advice(core, kind="failure_pattern", subject=subject, when=when) if core else None
 

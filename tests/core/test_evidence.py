@@ -198,6 +198,14 @@ def test_an_unknown_result_is_neither_success_nor_failure() -> None:
     assert "all_succeeded" in tool_names(call("a"), call("b"))
 
 
+def test_a_secret_becomes_no_feature() -> None:
+    found = tool_names(
+        call("login", api_key="hunter", password="hunter"), call("x", ok=False, error="bad sk-aB3dE")
+    )
+    assert not any("hunter" in name or "aB3dE" in name.lower() or "ab3de" in name for name in found)
+    assert "error=bad …" in found
+
+
 def test_error_messages_lose_their_particulars() -> None:
     first = call("x", ok=False, error="No row 17 in '/data/a.csv'")
     second = call("x", ok=False, error="No row 4 in '/tmp/b.csv'")
@@ -331,6 +339,15 @@ def test_corrected_p_is_never_below_the_uncorrected_order() -> None:
     sayable = [f for f in found if not f.feature.startswith("word=")]
     assert [f.p_corrected for f in sayable] == sorted(f.p_corrected for f in sayable)
     assert [f.p for f in sayable] == sorted(f.p for f in sayable)
+
+
+def test_permuting_in_pieces_changes_nothing_but_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = planted(10, effect=0.2, seed=2)
+    whole = contrast(groups)
+    monkeypatch.setattr("core.evidence.cmh.MAX_CELLS", 10_000)
+    pieces = {f.feature: f for f in contrast(groups).findings}
+    for finding in whole.findings:
+        assert pieces[finding.feature].p_corrected == pytest.approx(finding.p_corrected, abs=0.06)
 
 
 def test_the_same_seed_gives_the_same_findings() -> None:
