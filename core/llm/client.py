@@ -367,12 +367,10 @@ class _Link:
 def _client(address: Address, endpoint: Endpoint) -> AsyncOpenAI:
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient
 
-    authorization = f"Bearer {address.key}"
-
     async def strip(request: Any) -> None:
         for name in set(request.headers) - HEADERS:
             del request.headers[name]
-        if address.key is None or request.headers.get("authorization") != authorization:
+        if address.key is None:
             request.headers.pop("authorization", None)
         request.headers["user-agent"] = "winnow"
 
@@ -387,7 +385,7 @@ def _client(address: Address, endpoint: Endpoint) -> AsyncOpenAI:
         timeout=endpoint.timeout_s,
         max_retries=0,
         # Said here too, lest an Authorization in OPENAI_CUSTOM_HEADERS takes its place.
-        default_headers={"Authorization": authorization},
+        default_headers={"Authorization": f"Bearer {address.key}"},
         http_client=DefaultAsyncHttpxClient(
             timeout=endpoint.timeout_s,
             limits=limits,

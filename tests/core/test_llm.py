@@ -248,6 +248,12 @@ def test_connections_are_kept_and_never_more_than_the_concurrency() -> None:
     assert stats["connections"] == 3
 
 
+def test_waiting_for_a_place_does_not_count_against_the_time_out() -> None:
+    with StubServer(latency_s=0.1) as stub:
+        texts(ask(chat_with(endpoint(stub, concurrency=1, timeout_s=0.6)), range(10)))
+        assert stub.stats()["calls"] == 10
+
+
 # -- retries --------------------------------------------------------------------------------------
 
 TRANSIENT = [
@@ -624,7 +630,7 @@ def test_another_attempt_brings_fresh_replies() -> None:
 
 def test_what_came_back_is_stored_even_when_a_sibling_raises() -> None:
     cache = MemoryCache()
-    faults = [None, Fault("status", 401), None]
+    faults = [Fault("slow"), Fault("status", 401), Fault("slow")]
     with StubServer(latency_s=0.02, faults=faults) as stub, pytest.raises(ModelUnavailableError):
         ask(chat_with(endpoint(stub, concurrency=3), cache=cache), range(3))
     assert len(cache.entries) == 2
