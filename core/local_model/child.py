@@ -181,7 +181,7 @@ def cut(log: Path) -> None:
 
 def idle_seconds() -> float:
     try:
-        return max(0.1, float(os.environ.get("WINNOW_MODEL_IDLE_S", IDLE_S)))
+        return max(1.0, float(os.environ.get("WINNOW_MODEL_IDLE_S", IDLE_S)))
     except ValueError:
         return IDLE_S
 
