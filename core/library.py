@@ -17,7 +17,6 @@ from core.experience import (
     Merge,
     Modify,
     Operation,
-    text_of,
 )
 from core.words import count_words, normalise
 
@@ -88,7 +87,7 @@ class Library:
 
         Raises:
             UnknownExperienceError: a change names an experience that is not live.
-            ApplyError: a text has more than 32 words, or says what a live experience says already.
+            ApplyError: a text has more than 32 words, or says what a live experience of its domain says already.
         """
         after = dict(self.experiences)
         touched = []
@@ -105,7 +104,7 @@ def check_fit(operation: Operation, library: Library) -> None:
 
     Raises:
         UnknownExperienceError: it names an experience that is not live.
-        ApplyError: its text has more than 32 words, or says what another live experience says already.
+        ApplyError: its text has more than 32 words, or says what another one of its domain says already.
     """
     library.apply([Change(operation)], next_number=10**9)
 
@@ -114,7 +113,7 @@ def _apply(library: Library, after: dict[str, Experience], change: Change, new_i
     operation = change.operation
     match operation:
         case Add():
-            _check_text(library, operation, ())
+            _check_text(library, operation.text, operation.domain, ())
             experience = Experience(
                 id=new_id or "",
                 text=operation.text,
@@ -127,7 +126,7 @@ def _apply(library: Library, after: dict[str, Experience], change: Change, new_i
             )
         case Modify():
             old = library.live(operation.experience_id)
-            _check_text(library, operation, (old.id,))
+            _check_text(library, operation.text, operation.domain or old.domain, (old.id,))
             experience = old.model_copy(
                 update={
                     "text": operation.text,
@@ -151,8 +150,8 @@ def _apply(library: Library, after: dict[str, Experience], change: Change, new_i
 def _merged(library: Library, after: dict[str, Experience], merge: Merge, change: Change) -> Experience:
     """Put one experience in place of several: the first id lives on with the highest confidence of all."""
     sources = [library.live(i) for i in merge.experience_ids]
-    _check_text(library, merge, merge.experience_ids)
     keeper, *others = sources
+    _check_text(library, merge.text, keeper.domain, merge.experience_ids)
     for other in others:
         after[other.id] = other.model_copy(
             update={"status": "merged", "merged_into": keeper.id, "proposal_id": change.proposal_id}
@@ -169,15 +168,15 @@ def _merged(library: Library, after: dict[str, Experience], merge: Merge, change
     )
 
 
-def _check_text(library: Library, operation: Operation, own: tuple[str, ...]) -> None:
-    text = text_of(operation) or ""
+def _check_text(library: Library, text: str, domain: str, own: tuple[str, ...]) -> None:
+    """Refuse what is too long, and what its domain knows already; another domain may say the same."""
     if (words := count_words(text)) > MAX_WORDS:
         raise ApplyError(
-            f"The text has {words} words; an experience has at most {MAX_WORDS}. Shorten it and approve it again."
+            f"The text has {words} words; an experience has at most {MAX_WORDS}. Shorten it, then approve it again."
         )
     same = normalise(text)
     for other in library:
-        if other.id not in own and normalise(other.text) == same:
+        if other.id not in own and other.domain == domain and normalise(other.text) == same:
             raise ApplyError(f"{other.id} says the same already; reject this proposal or change its text.")
 
 

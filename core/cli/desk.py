@@ -99,16 +99,12 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
 def plain(value: object) -> Any:
     """A JSON value of a record, of a list of them, or of something that is one already."""
     if isinstance(value, BaseModel):
-        return {**value.model_dump(mode="json"), **_derived(value)}
+        return value.model_dump(mode="json")
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return value
-
-
-def _derived(value: BaseModel) -> dict[str, Any]:
-    return {"total": value.total} if hasattr(value, "total") else {}
 
 
 def table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> list[str]:

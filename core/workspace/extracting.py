@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.advantage import mean_deviation
+from core.errors import ModelUnavailableError
 from core.extraction.draft import Draft, Outcome
 from core.library import Library
 from core.ports import Progress
@@ -82,11 +83,12 @@ async def _ask(
     async with aclosing(models.chat(run.config.extraction_endpoint or "", budget)) as model:
         for batch in sorted({group.batch for _, group in pairs}):
             own = [(task, group) for task, group in pairs if group.batch == batch]
-            found.append(
-                await with_model.extract(
-                    own, list(library), model, run_id=run.id, seed=run.config.seed, progress=progress
-                )
+            batch_found = await with_model.extract(
+                own, list(library), model, run_id=run.id, seed=run.config.seed, progress=progress
             )
+            if len(batch_found.failed) == len(own):  # one group that fails is data; all of them are an outage
+                raise ModelUnavailableError(next(iter(batch_found.failed.values())))
+            found.append(batch_found)
     return found
 
 

@@ -248,6 +248,23 @@ def test_with_an_extraction_endpoint_the_three_stages_run_and_nothing_of_them_is
     assert any(r.semantic for r in workspace.store.runs.groups(run.id, "informative")[0].rollouts)
 
 
+def test_an_extraction_endpoint_that_is_down_stops_the_run_and_its_rollouts_are_not_paid_for_again(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, make_tasks(6))
+    with StubServer() as stub, StubServer(_teacher, key="a-key-that-is-not-sent") as extractor:
+        config = add_stub(workspace, stub.base_url)
+        add_stub(workspace, extractor.base_url, "extractor", context_length=16_000)
+        run = workspace.learning.start(config.model_copy(update={"extraction_endpoint": "extractor"}), "test")
+        with pytest.raises(ModelUnavailableError):
+            workspace.learning.work(run.id, "test")
+        assert workspace.store.proposals.page()[1] == 0
+        calls = stub.stats()["calls"]
+        extractor.key = None
+        assert workspace.learning.work(run.id, "test").extraction.proposed > 0
+        assert stub.stats()["calls"] == calls
+
+
 def test_equal_seeds_and_replies_give_equal_workspaces(tmp_path: Path) -> None:
     dumps = []
     for name in ("one", "two"):

@@ -86,6 +86,11 @@ def test_what_a_live_experience_says_already_is_not_added_again() -> None:
         apply(TWO, Add(text="  read the FILE first!"))
 
 
+def test_another_domain_may_learn_the_same_lesson() -> None:
+    after = apply(TWO, Add(text="Read the file first.", domain="office"))
+    assert after.live("E-0003").domain == "office"
+
+
 def test_two_equal_adds_of_one_version_are_refused() -> None:
     with pytest.raises(ApplyError, match="E-0003 says the same"):
         apply(TWO, Add(text="Be brief."), Add(text="be brief"))

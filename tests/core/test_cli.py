@@ -1,0 +1,213 @@
+"""The command line as a script sees it: standard output, standard error, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from core.cli import COMMANDS, main
+from core.workspace import Workspace
+from tests.make import add_stub, add_tasks, make_tasks, propose
+from tests.stub_server import StubServer
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def winnow(folder: Path, *words: str) -> Done:
+    result = CliRunner().invoke(main, [*words, "--workspace", str(folder)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
+def test_help_reads_like_a_manual_and_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, runpy\n"
+        "sys.argv = ['winnow', '--help']\n"
+        "try: runpy.run_module('core', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "heavy = {'openai', 'numpy', 'pandas', 'pyarrow', 'streamlit', 'sqlite_utils', 'onnxruntime', 'plotly'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "HEAVY []" in done.stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in done.stdout
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    assert result.output.count("\n") > 4
+
+
+def test_python_dash_m_core_is_winnow(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "core", "tasks", "list", "--json"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"WINNOW_WORKSPACE": str(tmp_path / "w")},
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"total": 0, "tasks": []})
+    assert (tmp_path / "w" / "winnow.db").is_file(), "the variable names the workspace"
+
+
+def test_an_import_ends_with_0_when_all_came_in_and_with_1_when_something_was_set_aside(
+    tmp_path: Path,
+) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
+    bad.write_text('{"question": "2+2?", "answer": "4"}\n{broken\n', encoding="utf-8")
+    assert winnow(tmp_path / "w", "tasks", "import", str(good)).code == 0
+    done = winnow(tmp_path / "w", "tasks", "import", str(bad), "--json")
+    assert done.code == 1
+    assert done.json["added"] == 1
+    assert done.json["set_aside"][0]["line"] == 2
+
+
+def test_refused_input_ends_with_2_and_one_sentence_and_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    winnow(tmp_path / "w", "tasks", "list")
+    before = Workspace(tmp_path / "w").store.dump()
+    for words in (
+        ["tasks", "import", "no-such-file.jsonl"],
+        ["review", "approve", "P-0099"],
+        ["publish"],
+        ["rollback", "7"],
+        ["run"],
+        ["library", "show", "E-0001"],
+        ["pack", "export"],
+        ["runs", "show", "R9"],
+        ["endpoints", "test", "nobody"],
+        ["endpoints", "add", "x y", "--base-url", "http://127.0.0.1:1/v1", "--model", "m"],
+        ["endpoints", "add", "x", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--key-env", "HOME"],
+    ):
+        done = winnow(tmp_path / "w", *words)
+        assert done.code == 2, (words, done)
+        assert done.err.startswith("winnow: "), (words, done)
+        assert done.err.count("\n") == 1, (words, done.err)
+        assert "Traceback" not in done.err
+    assert Workspace(tmp_path / "w").store.dump() == before
+
+
+def test_the_whole_loop_by_commands(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text("".join(t.canonical() + "\n" for t in make_tasks(10)), encoding="utf-8")
+    with StubServer() as stub:
+        assert winnow(folder, "tasks", "import", str(tasks)).code == 0
+        added = winnow(
+            folder,
+            "endpoints",
+            "add",
+            "stub",
+            "--base-url",
+            stub.base_url,
+            "--model",
+            "stub-model",
+            "--sends-n",
+        )
+        assert added.code == 0
+        assert winnow(folder, "endpoints", "role", "rollout", "stub").code == 0
+        run = winnow(folder, "run", "--group-size", "4", "--max-tokens", "32", "--json")
+        assert run.code == 0
+        assert run.json["tally"]["informative"] + run.json["tally"]["uninformative"] == 10
+        assert "rollouts" in run.err, "progress goes to standard error"
+        assert stub.stats()["calls"] == 10, "one request for each group"
+    propose(Workspace(folder), "Answer with the number alone.")
+    waiting = winnow(folder, "review", "list", "--json").json
+    proposal_id = waiting["proposals"][-1]["id"]
+    assert "Answer with the number alone." in winnow(folder, "review", "show", proposal_id).out
+    assert winnow(folder, "review", "approve", proposal_id).code == 0
+    dry = winnow(folder, "publish", "--dry-run")
+    assert "+ Answer with the number alone." in dry.out
+    assert Workspace(folder).store.versions.head() == 0
+    assert winnow(folder, "publish", "-m", "First lessons", "--json").json["number"] == 1
+    assert "P-0001" in winnow(folder, "library", "show", "E-0001").out
+    exported = winnow(folder, "pack", "export", "-o", str(tmp_path / "lessons.zip"), "--json")
+    assert exported.code == 0
+    checked = winnow(folder, "pack", "verify", str(tmp_path / "lessons.zip"), "--json")
+    assert (checked.code, checked.json["version"], checked.json["experiences"]) == (0, 1, 1)
+    assert winnow(folder, "rollback", "0").code == 0
+
+
+def test_a_pack_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    workspace.review.approve(propose(workspace, "Answer with the number alone.")[0], "ann")
+    workspace.review.publish("", "ann")
+    winnow(folder, "pack", "export", "-o", str(tmp_path / "p.zip"))
+    data = (tmp_path / "p.zip").read_bytes()
+    (tmp_path / "p.zip").write_bytes(data.replace(b"number alone", b"number twice"))
+    assert winnow(folder, "pack", "verify", str(tmp_path / "p.zip")).code == 2
+
+
+def test_lessons_go_into_a_marked_region_of_agents_md_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    workspace.review.approve(propose(workspace, "Answer with the number alone.")[0], "ann")
+    workspace.review.publish("", "ann")
+    target = tmp_path / "AGENTS.md"
+    target.write_bytes(b"# Mine\r\nkeep  this\n")
+    for _ in range(2):
+        assert winnow(folder, "pack", "export", "--form", "agents-md", "-o", str(target)).code == 0
+    text = target.read_bytes()
+    assert text.startswith(b"# Mine\r\nkeep  this\n")
+    assert text.count(b"Answer with the number alone.") == 1
+
+
+def test_an_endpoint_that_is_not_there_ends_with_3_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    add_tasks(workspace, make_tasks(2))
+    with StubServer(key="right-key-1234567") as stub:
+        add_stub(workspace, stub.base_url)
+        done = winnow(folder, "run", "--endpoint", "stub", "-g", "2")
+        assert done.code == 3
+        assert done.err.rstrip().splitlines()[-1].startswith("winnow: ")
+        stub.key = None
+        assert winnow(folder, "run", "--endpoint", "stub", "-g", "2").code == 0
+
+
+def test_a_newer_workspace_is_refused_and_not_touched(tmp_path: Path) -> None:
+    import sqlite3
+
+    workspace = Workspace(tmp_path / "w")
+    path = workspace.folder / "winnow.db"
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('winnow', 'm999_future', '')"
+        )
+    done = winnow(tmp_path / "w", "tasks", "list")
+    assert done.code == 2
+    assert "newer Winnow" in done.err
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "winnow.db").write_bytes(b"my precious notes, not a database" * 50)
+    done = winnow(tmp_path / "w", "tasks", "list")
+    assert done.code == 2
+    assert (tmp_path / "w" / "winnow.db").read_bytes().startswith(b"my precious")
