@@ -96,11 +96,12 @@ def count_tokens(
 ) -> list[int]:
     """Completion tokens of each choice, from the one number that a server reports for all of them.
 
-    A choice that was cut by `max_tokens` has exactly so many. When the server counted all choices, its number is
-    shared out in proportion to their length, and the sum is exact. When it counted the first only, the others are
-    estimated at the first one's bytes for each token; when it counted nothing, at `BYTES_PER_TOKEN`.
+    When the server counted all choices, its number is shared out in proportion to their bytes (and one for the end),
+    and the sum is exact. When it counted the first only, the others are estimated at the first one's bytes for each
+    token; when it counted nothing, at `BYTES_PER_TOKEN`. In an estimate, a choice that was cut by `max_tokens` has
+    exactly so many.
 
-    >>> count_tokens([Choice("abcd", "stop"), Choice("ab", "stop")], 9, 20)
+    >>> count_tokens([Choice("abcde", "stop"), Choice("ab", "stop")], 9, 20)
     [6, 3]
     >>> count_tokens([Choice("abcdef", "stop"), Choice("abc", "stop"), Choice("a", "length")], 4, 20, first_only=True)
     [4, 2, 20]
