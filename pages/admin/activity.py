@@ -31,7 +31,8 @@ if not found:
 
 rows = joined(
     markup(
-        '<tr><td class="num">{when}</td><td>{who}</td><td>{verb} <b>{subject}</b></td><td class="w-note">{data}</td></tr>',
+        '<tr><td class="num">{when}</td><td>{who}</td><td>{verb} <b>{subject}</b></td>'
+        '<td class="w-note">{data}</td></tr>',
         when=events.when(e.at),
         who=e.actor,
         verb=events.WORDS.get(e.kind, e.kind),
@@ -43,7 +44,8 @@ rows = joined(
     for e in found
 )
 safe.html(
-    '<div class="w-scroll"><table class="w-table"><tr><th class="num">When</th><th>Who</th><th>What</th><th>Details</th></tr>'
+    '<div class="w-scroll"><table class="w-table"><tr><th class="num">When</th><th>Who</th>'
+    "<th>What</th><th>Details</th></tr>"
     "{rows}</table></div>",
     rows=rows,
 )

@@ -52,7 +52,8 @@ frame.section("Endpoints", "anything that speaks the OpenAI protocol")
 for endpoint in endpoints:
     own = [role for role, name in roles.items() if name == endpoint.name]
     safe.html(
-        '<div class="w-card"><div class="top"><span class="id">{name}</span>{roles}</div><div class="text">{model}</div>'
+        '<div class="w-card"><div class="top"><span class="id">{name}</span>{roles}</div>'
+        '<div class="text">{model}</div>'
         '<div class="foot">{foot}</div></div>',
         name=endpoint.name,
         roles=joined(frame.chip(role, "accent") for role in own),

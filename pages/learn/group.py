@@ -25,14 +25,16 @@ frame.page(
     crumb="Group",
 )
 safe.html(
-    '<div class="w-chips">{chip}<span class="w-chip quiet">{domain}</span><span class="w-chip quiet">task {task}</span></div>',
+    '<div class="w-chips">{chip}<span class="w-chip quiet">{domain}</span>'
+    '<span class="w-chip quiet">task {task}</span></div>',
     chip=words.group_chip(group.status),
     domain=task.domain if task else "",
     task=group.task_id,
 )
 if group.status in ("uninformative", "failed"):
     safe.html(
-        '<div class="w-warn"><b>Why there is no signal:</b> {reason}. Nothing was drawn from it, and no call was spent.</div>',
+        '<div class="w-warn"><b>Why there is no signal:'
+        "</b> {reason}. Nothing was drawn from it, and no call was spent.</div>",
         reason=group.reason or "unknown",
     )
 
@@ -107,7 +109,9 @@ if group.left_out or group.not_injected:
         frame.facts([*group.left_out.items(), *group.not_injected.items()])
 drawn, _ = ws.store.proposals.page(run_id=group.run_id, limit=500)
 if mine := [p for p in drawn if group.id in p.evidence.group_ids]:
-    frame.section("Proposals that rest on this group")
-    for proposal in mine[:10]:
+    frame.section(
+        "Proposals that rest on this group", f"the strongest of {len(mine)}" if len(mine) > 5 else ""
+    )
+    for proposal in mine[:5]:
         if frame.card(proposal.id, proposals.summary(proposal), f"Open proposal {proposal.id}"):
             st.switch_page("pages/review/review.py", query_params={"id": proposal.id})

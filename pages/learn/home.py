@@ -120,4 +120,4 @@ with left:
     tally.bar(now.groups)
 with right:
     frame.section("Lately")
-    events.lines(ws.store.events.newest(6))
+    events.lines([e for e in ws.store.events.newest(60) if e.kind != "proposal.made"][:7])

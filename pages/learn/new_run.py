@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.rollout import SPLITS
 from core.settings import RunConfig
-from pages.parts import frame, jobs, session, words
+from pages.parts import frame, jobs, safe, session, words
 from pages.parts.guard import guard
 
 ws = session.workspace()
@@ -98,7 +98,7 @@ with plan_side:
         label = f"Go on with {plan.resumes}"
     else:
         label = f"Start: {words.plural(plan.calls, 'call')} at most"
-    if st.button(label, key="run_start", type="primary", icon=":material/play_arrow:", width="stretch"):
+    if st.button(safe.label(label), key="run_start", type="primary", icon=":material/play_arrow:", width="stretch"):
         with guard(stop=True):
             run = ws.learning.start(config, session.me())
         if run.status != "done":

@@ -79,10 +79,12 @@ with st.container(horizontal=True):
         "Review proposals", key="run_review", icon=":material/rate_review:"
     ):
         st.switch_page("pages/review/review.py")
-    if run.status == "done" and run.tally.failed and not recorded:
-        if st.button(f"Retry {run.tally.failed:d} failed groups", key="run_retry", icon=":material/replay:"):
-            jobs.start(ws, run.id, retry_failed=True)
-            st.rerun()
+    retry = run.status == "done" and run.tally.failed and not recorded
+    if retry and st.button(
+        f"Retry {run.tally.failed:d} failed groups", key="run_retry", icon=":material/replay:"
+    ):
+        jobs.start(ws, run.id, retry_failed=True)
+        st.rerun()
 
 left, right = st.columns(2, gap="large")
 with left:

@@ -82,7 +82,8 @@ else:
 with st.expander("Tasks by domain and split"):
     rows = joined(
         markup(
-            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td><td class="num">{final}</td></tr>',
+            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td>'
+            '<td class="num">{final}</td></tr>',
             domain=domain,
             **{split: by.get(split, 0) for split in SPLITS},
         )

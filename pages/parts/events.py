@@ -32,6 +32,8 @@ WORDS = {
 
 def when(at: str) -> str:
     """`2026-11-29T18:30:00Z` as `29 Nov 18:30`; other text as it is."""
+    if at < "1971":
+        return ""  # version 0 was always there
     months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     try:
         month, day = int(at[5:7]), int(at[8:10])

@@ -42,7 +42,7 @@ def start(workspace: Workspace, run_id: str, *, retry_failed: bool = False) -> N
 
 
 def state(workspace: Workspace, run_id: str) -> str:
-    """ "working" (a process holds the run), "starting" (ours has not yet taken it), or "idle"."""
+    """What a run's process does: "working" (it holds the run), "starting" (ours has not taken it yet) or "idle"."""
     child = _children.get(_key(workspace, run_id))
     alive = child is not None and child.poll() is None
     if workspace.learning.busy(run_id):

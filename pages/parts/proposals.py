@@ -107,7 +107,8 @@ def examples(proposal: Proposal) -> None:
 
 def _finding(finding: Finding) -> Markup:
     return markup(
-        '<div class="w-finding"><p>{label}</p>{winners}{losers}<span class="w-note">odds ratio {ratio}, p {p}</span></div>',
+        '<div class="w-finding"><p>{label}'
+        '</p>{winners}{losers}<span class="w-note">odds ratio {ratio}, p {p}</span></div>',
         label=finding.label,
         winners=_share("winners", finding.winners_with, finding.winners, "w-grain-fill"),
         losers=_share("losers", finding.losers_with, finding.losers, "w-chaff-fill"),
@@ -118,7 +119,8 @@ def _finding(finding: Finding) -> Markup:
 
 def _share(name: str, some: int, of: int, look: str) -> Markup:
     return markup(
-        '<div class="w-share"><span>{name}</span><span class="track"><i class="{look}" style="width:{share}%"></i></span>'
+        '<div class="w-share"><span>{name}</span><span class="track">'
+        '<i class="{look}" style="width:{share}%"></i></span>'
         "<b>{some} of {of}</b></div>",
         name=name,
         look=look,

@@ -29,6 +29,14 @@ KIND = {
     "failure_pattern": "failure pattern",
     "convention": "convention",
 }
+FORM = {
+    "pack": "Experience pack",
+    "prompt": "System prompt",
+    "agents-md": "AGENTS.md",
+    "skill": "SKILL.md",
+    "csv": "CSV",
+    "json": "JSON",
+}
 EXTRACTOR = {
     "evidence": "counted evidence, no model",
     "llm": "a model's reading of the group",

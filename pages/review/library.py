@@ -53,7 +53,8 @@ frame.note(f"{words.plural(len(found), 'lesson')} in version {library.version}")
 first = paging.offset("library_page", len(found))
 for lesson in found[first : first + paging.PAGE]:
     content = markup(
-        '<div class="top"><span class="id">{id}</span><span class="w-chip quiet">{kind}</span><span class="w-chip quiet">'
+        '<div class="top"><span class="id">{id}</span><span class="w-chip quiet">{kind}</span>'
+        '<span class="w-chip quiet">'
         '{domain}</span><span class="end">confidence {confidence}</span></div><div class="w-exact bare" dir="auto" '
         'style="font:400 1.08rem/1.45 var(--w-serif)">{text}</div><div class="foot">{foot}</div>',
         id=lesson.id,

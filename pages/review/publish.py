@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.workspace import Difference
-from pages.parts import frame, safe, session
+from pages.parts import frame, safe, session, words
 from pages.parts.guard import guard
 
 ws = session.workspace()
@@ -40,7 +40,8 @@ def show(change: Difference) -> None:
     what = "new" if new else "taken out" if change.after is None else "changed"
     tone = "good" if new else "bad" if change.after is None else "accent"
     safe.html(
-        '<div class="w-chips"><span class="w-chip quiet">{id}</span>{chip}<span class="w-note">from {proposal}</span></div>',
+        '<div class="w-chips"><span class="w-chip quiet">{id}'
+        '</span>{chip}<span class="w-note">from {proposal}</span></div>',
         id=change.experience_id,
         chip=frame.chip(what, tone),
         proposal=change.proposal_id or "a merge",
@@ -76,7 +77,7 @@ with right:
     frame.note(
         f"Based on version {preview.parent}. If somebody publishes before you, nothing is overwritten: you are told."
     )
-    with st.expander(safe.label(f"{len(staged)} staged proposals")):
+    with st.expander(safe.label(f"{words.plural(len(staged), 'proposal')} staged")):
         for proposal in staged:
             with st.container(
                 horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"

@@ -79,7 +79,7 @@ if not total and not asked:
         )
     st.stop()
 
-rail, middle, side = st.columns([5, 9, 7], gap="medium")
+rail, middle, side = st.columns([5, 11, 7], gap="medium")
 with rail:
     first = paging.offset("review_page", total, RAIL)
     shown, _ = ws.store.proposals.page(QUEUES[queue], limit=RAIL, offset=first)
@@ -186,7 +186,8 @@ def actions(item: Proposal) -> None:
 
 with middle:
     safe.html(
-        '<div class="w-card" style="border:0;background:none;padding:0"><div class="top"><span class="id">{id}</span>{chip}'
+        '<div class="w-card" style="border:0;background:none;padding:0"><div class="top">'
+        '<span class="id">{id}</span>{chip}'
         "<b>{operation}</b>{kind}</div></div>",
         id=item.id,
         chip=words.proposal_chip(item),

@@ -54,20 +54,20 @@ asked = session.asked("before")
 for version in ws.store.versions.newest(SHOWN, before=int(asked) if asked.isdecimal() else None):
     newest = version.number == head
     safe.html(
-        '<div class="w-card {current}"><div class="top"><span class="id">Version {n}</span>{chip}<span class="end">{author}, '
-        '{when}</span></div><div class="text">{message}</div><div class="foot">{foot}</div></div>',
+        '<div class="w-card {current}"><div class="top"><span class="id">Version {n}'
+        '</span>{chip}<span class="end">{by}</span>'
+        '</div><div class="text">{message}</div><div class="foot">{foot}</div></div>',
         current="current" if newest else "",
         n=version.number,
         chip=frame.chip("newest", "accent") if newest else markup(""),
-        author=version.author,
-        when=when(version.created_at),
+        by=", ".join(filter(None, (version.author, when(version.created_at)))),
         message=safe.short(version.message, 300),
         foot=f"{words.plural(version.size, 'lesson')}"
         + (f" · from {', '.join(version.proposal_ids[:12])}" if version.proposal_ids else ""),
     )
     if version.number == 0:
         continue
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Read it", key=f"read_{version.number}", type="tertiary", icon=":material/menu_book:"):
             st.switch_page("pages/review/library.py", query_params={"version": str(version.number)})
         opened = st.toggle("What it changed", key=f"changed_{version.number}")

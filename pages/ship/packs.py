@@ -5,7 +5,7 @@ import zipfile
 
 import streamlit as st
 
-from pages.parts import frame, safe, session
+from pages.parts import frame, safe, session, words
 from pages.parts.events import when
 from pages.parts.guard import guard
 from pages.parts.safe import joined, markup
@@ -28,7 +28,13 @@ if not versions:
 forms = ws.shipping.forms()
 left, right = st.columns([2, 3], gap="large")
 with left:
-    form = st.radio("Form", list(forms), key="pack_form", captions=[safe.label(forms[f]) for f in forms])
+    form = st.radio(
+        "Form",
+        list(forms),
+        key="pack_form",
+        format_func=lambda f: words.FORM.get(f, safe.label(f)),
+        captions=[safe.label(forms[f]) for f in forms],
+    )
     numbers = [v.number for v in versions]
     version = st.selectbox(
         "Version", numbers, key="pack_version", format_func=lambda n: f"{n}, newest" if n == head else str(n)
@@ -93,7 +99,8 @@ if shipped:
         for e in shipped[:20]
     )
     safe.html(
-        '<div class="w-scroll"><table class="w-table"><tr><th>When</th><th>Who</th><th>What</th><th>File</th></tr>{rows}'
+        '<div class="w-scroll"><table class="w-table"><tr><th>When</th><th>Who</th><th>What</th>'
+        "<th>File</th></tr>{rows}"
         "</table></div>",
         rows=rows,
     )

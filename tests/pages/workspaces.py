@@ -6,13 +6,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.experience import Add, Delete, Evidence, Finding, Merge, Modify, Operation, Proposal
-from core.rollout import Extraction, Group, Message, Rollout, Score, Step, Task, Trajectory, Usage, VerifierSpec
+from core.rollout import (
+    Extraction,
+    Group,
+    Message,
+    Rollout,
+    Score,
+    Step,
+    Task,
+    Trajectory,
+    Usage,
+    VerifierSpec,
+)
 from core.runner import finish
 from core.settings import RunConfig
 from core.workspace import Workspace
 
 AT = "2026-11-29T18:30:00Z"
-LESSON = "When only a number is asked for, answer with the number alone: no sentence, no unit, no final period."
+LESSON = (
+    "When only a number is asked for, answer with the number alone: no sentence, no unit, no final period."
+)
 
 
 def finding(label: str = "answered with a number only", p: float = 0.004) -> Finding:
@@ -32,14 +45,14 @@ def finding(label: str = "answered with a number only", p: float = 0.004) -> Fin
 
 def tasks() -> list[Task]:
     asked = {
-        "sums": ("What is {a} + {b}? Answer with the number only.", "numeric"),
-        "capitals": ("Name the capital of country {a}. One word.", "text"),
-        "weekdays": ("Which weekday is {a} days after Monday? Answer with one word.", "text"),
+        "sums": ("What is {a} + {b}? Answer with the number only. ({split})", "numeric"),
+        "capitals": ("Name the capital of country {a}. One word. ({split})", "text"),
+        "weekdays": ("Which weekday is {a} days after Monday? Answer with one word. ({split})", "text"),
     }
     return [
         Task(
             id=f"{domain}-{split}-{i}",
-            question=question.format(a=10 + i, b=7 * i),
+            question=question.format(a=10 + i, b=7 * i, split=split),
             answer=str(10 + 8 * i),
             domain=domain,
             split=split,
@@ -54,7 +67,10 @@ def tasks() -> list[Task]:
 def rollout(group_id: str, task: Task, i: int, value: float | None, **fields: object) -> Rollout:
     answer = f"{task.answer}" if (value or 0) > 0.9 else f"The answer is {task.answer}, I think."
     messages = (
-        Message(role="system", content="Lessons from earlier attempts. Follow the ones that apply:\n[G0] Read twice."),
+        Message(
+            role="system",
+            content="Lessons from earlier attempts. Follow the ones that apply:\n[G0] Read twice.",
+        ),
         Message(role="user", content=task.question),
         Message(role="assistant", content=answer),
     )
@@ -63,8 +79,12 @@ def rollout(group_id: str, task: Task, i: int, value: float | None, **fields: ob
         "group_id": group_id,
         "task_id": task.id,
         "replicate": i,
-        "trajectory": Trajectory(messages=messages, answer=answer, finish_reason="length" if i == 5 else "stop"),
-        "scores": {} if value is None else {task.verifier.kind: Score(value=value, parts={"content": 1.0, "form": value})},
+        "trajectory": Trajectory(
+            messages=messages, answer=answer, finish_reason="length" if i == 5 else "stop"
+        ),
+        "scores": {}
+        if value is None
+        else {task.verifier.kind: Score(value=value, parts={"content": 1.0, "form": value})},
         "usage": Usage(calls=1, prompt_tokens=64, completion_tokens=9, cost_usd=0.0002),
         "injected": {"G0": "E-0001"},
         "model": "stub-model",
@@ -77,7 +97,12 @@ def rollout(group_id: str, task: Task, i: int, value: float | None, **fields: ob
 def steps(i: int) -> tuple[Step, ...]:
     """Tool calls of a scripted agent, some of which fail."""
     return (
-        Step(tool="list_files", parameters={"folder": "reports"}, output="2026-q1.json\n2026-q2.json", success=True),
+        Step(
+            tool="list_files",
+            parameters={"folder": "reports"},
+            output="2026-q1.json\n2026-q2.json",
+            success=True,
+        ),
         Step(
             tool="read_json",
             parameters={"path": "reports/2026-q2.json", "key": "total"},
@@ -101,7 +126,9 @@ PATTERNS: tuple[Sequence[float | None], ...] = (
 )
 
 
-def add_run(ws: Workspace, given: Sequence[Task], *, unfinished: int = 0, agent: bool = False, seed: int = 0) -> str:
+def add_run(
+    ws: Workspace, given: Sequence[Task], *, unfinished: int = 0, agent: bool = False, seed: int = 0
+) -> str:
     """A run of one group a task, all but the last `unfinished` of them sampled."""
     runs = ws.store.runs
     run_id = runs.create(
@@ -116,15 +143,22 @@ def add_run(ws: Workspace, given: Sequence[Task], *, unfinished: int = 0, agent:
         actor="ann",
     )
     waiting = runs.waiting(run_id)
-    for n, ((group_id, _, _), task) in enumerate(zip(waiting[: len(given) - unfinished], given, strict=False)):
+    for n, ((group_id, _, _), task) in enumerate(
+        zip(waiting[: len(given) - unfinished], given, strict=False)
+    ):
         values = PATTERNS[n % len(PATTERNS)]
-        more = [{"trajectory": Trajectory(steps=steps(i), answer="1841")} if agent else {} for i in range(len(values))]
+        more = [
+            {"trajectory": Trajectory(steps=steps(i), answer="1841")} if agent else {}
+            for i in range(len(values))
+        ]
         made = tuple(rollout(group_id, task, i, v, **more[i]) for i, v in enumerate(values))
         runs.save_group(finish(Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=made)))
     if unfinished:
         runs.set_status(run_id, "running", "ann")
     else:
-        extraction = Extraction(suggested=9, proposed=6, joined=2, superseded=0, quarantined=1, notes=("capitals taught little",))
+        extraction = Extraction(
+            suggested=9, proposed=6, joined=2, superseded=0, quarantined=1, notes=("capitals taught little",)
+        )
         runs.save_extraction(run_id, extraction)
         runs.set_status(run_id, "done", "ann")
     return run_id
@@ -139,7 +173,13 @@ def propose(ws: Workspace, operation: Operation, run_id: str | None = None, **fi
         features_tried=212,
         permutations=2000,
     )
-    given = {"id": "", "operation": operation, "run_id": run_id, "evidence": evidence, "learned_on": "stub-model"}
+    given = {
+        "id": "",
+        "operation": operation,
+        "run_id": run_id,
+        "evidence": evidence,
+        "learned_on": "stub-model",
+    }
     return ws.store.proposals.add([Proposal.model_validate({**given, **fields})], "ann")[0]
 
 
@@ -162,29 +202,54 @@ def fill(folder: Path) -> Workspace:
         ws,
         Add(text=LESSON, kind="convention", domain="sums"),
         Add(text="Name the capital city itself, not the largest city of the country.", domain="capitals"),
-        Add(text="Call list_files before read_json, so that the path is one that exists.", kind="tool_selection"),
+        Add(
+            text="Call list_files before read_json, so that the path is one that exists.",
+            kind="tool_selection",
+        ),
         run_id=run_id,
         message="First lessons",
     )
     publish(
         ws,
-        Modify(experience_id="E-0002", text="Name the seat of government, not the largest city of the country."),
-        Add(text="Count the weekdays one by one, starting with the day after the one that is named.", domain="weekdays"),
+        Modify(
+            experience_id="E-0002", text="Name the seat of government, not the largest city of the country."
+        ),
+        Add(
+            text="Count the weekdays one by one, starting with the day after the one that is named.",
+            domain="weekdays",
+        ),
         run_id=run_id,
         message="Capitals, sharper",
     )
     waiting = (
-        Add(text="Copy the digits of the sum from the working, then write nothing after them.", domain="sums"),
-        Modify(experience_id="E-0001", text="When only a number is asked for, answer with the digits alone: no sentence, no unit."),
-        Merge(experience_ids=("E-0002", "E-0004"), text="Answer with the one word that was asked for, not with a sentence about it."),
+        Add(
+            text="Copy the digits of the sum from the working, then write nothing after them.", domain="sums"
+        ),
+        Modify(
+            experience_id="E-0001",
+            text="When only a number is asked for, answer with the digits alone: no sentence, no unit.",
+        ),
+        Merge(
+            experience_ids=("E-0002", "E-0004"),
+            text="Answer with the one word that was asked for, not with a sentence about it.",
+        ),
         Delete(experience_id="E-0003"),
         Add(text="Keep it short. " * 15, domain="weekdays"),
     )
     library = ws.store.versions.library()
     for operation in waiting:
         targets = {i: library.experiences[i].text for i in _targets(operation)}
-        propose(ws, operation, run_id, base_texts=targets, base_version=2, rationale="Seen in most of the better answers.")
-    staged = propose(ws, Add(text="Say the weekday in English, with a capital letter.", domain="weekdays"), run_id)
+        propose(
+            ws,
+            operation,
+            run_id,
+            base_texts=targets,
+            base_version=2,
+            rationale="Seen in most of the better answers.",
+        )
+    staged = propose(
+        ws, Add(text="Say the weekday in English, with a capital letter.", domain="weekdays"), run_id
+    )
     ws.review.approve(staged, "ann")
     refused = propose(ws, Add(text="Answer well.", domain="sums"), run_id)
     ws.review.reject(refused, "says the obvious", "ann")

@@ -1,0 +1,364 @@
+"""Every page on an empty and on a filled workspace, and each form once well and once badly."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.experience import Add
+from core.workspace import Workspace
+from tests.pages.workspaces import fill, propose
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "learn/home": "",
+    "learn/tasks": "",
+    "learn/import_tasks": "",
+    "learn/runs": "",
+    "learn/new_run": "",
+    "learn/run": "R1",
+    "learn/groups": "",
+    "learn/group": "R1-0001",
+    "learn/rollout": "R1-0001-0",
+    "review/review": "",
+    "review/publish": "",
+    "review/library": "",
+    "review/versions": "",
+    "review/experience": "E-0002",
+    "ship/packs": "",
+    "admin/activity": "",
+    "admin/settings": "",
+}
+"""Each page, and the id it is asked for where it is about one thing."""
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "workspace"
+    fill(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty workspace that the app is pointed at."""
+    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
+    monkeypatch.setenv("WINNOW_USER", "ann")
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def ws(folder: Path, filled: Path) -> Workspace:
+    """A copy of the filled workspace that the app is pointed at."""
+    shutil.copytree(filled, folder)
+    return Workspace(folder)
+
+
+def open_page(name: str, of: str = "", **query: str) -> AppTest:
+    """A page alone, without app.py having run."""
+    page = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=60)
+    for key, value in {**({"id": of} if of else {}), **query}.items():
+        page.query_params[key] = value
+    return page.run()
+
+
+def html(page: AppTest) -> str:
+    """All that was drawn as HTML; values in it are escaped."""
+    return "\n".join(str(element.proto.body) for element in page.get("html"))
+
+
+def sound(page: AppTest) -> AppTest:
+    assert not page.exception, page.exception[0].stack_trace
+    return page
+
+
+def fine(page: AppTest) -> AppTest:
+    sound(page)
+    assert '<div class="w-error"' not in html(page)
+    return page
+
+
+def red(page: AppTest) -> str:
+    """The one red line of a page."""
+    lines = [part.split("</div>")[0] for part in html(sound(page)).split('<div class="w-error" role="alert">')[1:]]
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_says_what_it_is_for_on_an_empty_workspace(name: str, folder: Path) -> None:
+    page = fine(open_page(name))
+    assert 'class="w-lead"' in html(page)
+    assert page.button or name == "learn/import_tasks", "an empty page offers a way on"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_draws_a_filled_workspace(name: str, ws: Workspace) -> None:
+    fine(open_page(name, PAGES[name]))
+
+
+@pytest.mark.parametrize("name", [name for name, of in PAGES.items() if of])
+def test_an_unknown_id_is_one_red_line(name: str, ws: Workspace) -> None:
+    assert "There" in red(open_page(name, "nothing <b>of this name"))
+
+
+def test_the_app_itself_draws_home_and_the_sidebar(ws: Workspace) -> None:
+    app = fine(AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run())
+    assert "Waiting for review" in html(app)
+    fine(app.switch_page("pages/review/review.py").run())
+
+
+def test_a_workspace_of_a_newer_winnow_is_one_red_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    (folder / "winnow.db").write_bytes(b"not a database at all" * 100)
+    assert "cannot be used" in red(open_page("learn/home"))
+
+
+# --- tasks ---
+
+
+def test_pasted_tasks_are_previewed_then_imported(folder: Path) -> None:
+    page = open_page("learn/import_tasks")
+    page.text_area("import_paste").set_value('{"question": "What is 2 + 2?", "answer": "4"}\n{"answer": "5"}\n').run()
+    assert page.button("import_now").label == "Import 1 valid tasks"
+    assert "rows set aside" in html(fine(page))
+    page.button("import_now").click().run()
+    found = Workspace(folder)
+    assert found.store.tasks.page()[1] == 1
+    assert found.store.tasks.count_aside() == 1
+
+
+def test_a_file_without_a_question_is_one_red_line(folder: Path) -> None:
+    page = open_page("learn/import_tasks")
+    page.text_area("import_paste").set_value("colour,size\nred,3\n").run()
+    assert "question" in red(page)
+
+
+def test_another_column_can_be_chosen_as_the_question(folder: Path) -> None:
+    page = open_page("learn/import_tasks")
+    page.text_area("import_paste").set_value("question,riddle,answer\nQ,What is green?,grass\n").run()
+    page.selectbox("map_question").set_value("riddle").run()
+    page.button("import_now").click().run()
+    assert Workspace(folder).store.tasks.page()[0][0].question == "What is green?"
+
+
+def test_tasks_are_filtered_by_split_and_words(ws: Workspace) -> None:
+    page = open_page("learn/tasks")
+    page.selectbox("task_split").set_value("final").run()
+    page.text_input("task_search").set_value("weekday").run()
+    assert len(fine(page).dataframe[0].value) == 4
+    page.text_input("task_search").set_value("nothing like this").run()
+    assert "No task fits" in html(fine(page))
+
+
+# --- runs ---
+
+
+def test_a_planned_run_shows_its_calls_before_it_starts(ws: Workspace) -> None:
+    page = open_page("learn/new_run")
+    page.number_input("run_limit").set_value(2).run()
+    assert "rollouts" in html(fine(page))
+    assert page.button("run_start").label.startswith("Start")
+    assert ws.store.runs.count() == 3, "nothing is written down before it is started"
+
+
+def test_a_run_that_leaves_no_room_for_a_prompt_is_one_red_line(ws: Workspace) -> None:
+    page = open_page("learn/new_run")
+    page.number_input("run_max_tokens").set_value(1_000_000).run()
+    assert "leaves no room" in red(page)
+
+
+def test_a_run_that_nobody_works_on_can_be_resumed(ws: Workspace) -> None:
+    page = fine(open_page("learn/run", "R3"))
+    assert "interrupted" in html(page)
+    assert page.button("run_resume").label == "Resume"
+
+
+def test_sums_of_a_run_add_up_on_the_page(ws: Workspace) -> None:
+    drawn = html(fine(open_page("learn/run", "R1")))
+    assert "= 18 groups" in drawn
+    assert "= 9 suggestions" in drawn
+
+
+def test_a_group_without_signal_says_why(ws: Workspace) -> None:
+    assert "Why there is no signal" in html(fine(open_page("learn/group", "R1-0003")))
+
+
+def test_a_failed_step_is_marked_as_failed(ws: Workspace) -> None:
+    page = sound(open_page("learn/rollout", "R2-0001-0"))
+    assert [e.label for e in page.expander][1].startswith(r"2\. read\_json · failed")
+    assert "KeyError" in red(page)
+
+
+# --- review ---
+
+
+def first_waiting(ws: Workspace) -> str:
+    return ws.store.proposals.page(("proposed", "deferred"))[0][0].id
+
+
+def test_approving_stages_the_proposal_and_moves_on(ws: Workspace) -> None:
+    page = open_page("review/review")
+    of = first_waiting(ws)
+    fine(page.button("approve").click().run())
+    assert ws.store.proposals.get(of).status == "approved"
+    assert ws.store.proposals.get(of).decided_by == "ann"
+    assert first_waiting(ws) in html(page)
+
+
+def test_approving_a_text_that_is_too_long_is_one_red_line(ws: Workspace) -> None:
+    long = propose(ws, Add(text="too many words " * 20))
+    page = open_page("review/review", long)
+    assert "32" in red(page.button("approve").click().run())
+    assert ws.store.proposals.get(long).status == "proposed"
+
+
+def test_a_decision_on_what_somebody_changed_meanwhile_is_refused(ws: Workspace) -> None:
+    page = open_page("review/review")
+    of = first_waiting(ws)
+    ws.review.edit(of, "Another text of mine.", "bob")
+    assert "changed meanwhile" in red(page.button("approve").click().run())
+    assert ws.store.proposals.get(of).status == "proposed"
+
+
+def test_the_same_decision_twice_is_no_error(ws: Workspace) -> None:
+    page = open_page("review/review")
+    of = first_waiting(ws)
+    ws.review.approve(of, "ann")  # the first press of a key that was pressed twice
+    fine(page.button("approve").click().run())
+    assert ws.store.proposals.get(of).revision == 1
+
+
+def test_rejecting_takes_a_reason(ws: Workspace) -> None:
+    page = open_page("review/review")
+    of = first_waiting(ws)
+    page.button("reject").click().run()
+    assert "Say why" in red(page.button("reject_now").click().run())
+    page.selectbox("review_reason").set_value("says the obvious").run()
+    fine(page.button("reject_now").click().run())
+    assert (ws.store.proposals.get(of).status, ws.store.proposals.get(of).reason) == ("rejected", "says the obvious")
+
+
+def test_an_edited_text_is_approved_exactly_as_it_was_typed(ws: Workspace) -> None:
+    page = open_page("review/review")
+    of = first_waiting(ws)
+    page.button("edit").click().run()
+    page.text_area("review_draft").set_value("Use -> here, *exactly*  so.").run()
+    fine(page.button("edit_approve").click().run())
+    assert ws.store.proposals.get(of).edited_text == "Use -> here, *exactly*  so."
+    assert ws.store.proposals.get(of).status == "approved"
+
+
+def test_an_empty_edit_is_one_red_line(ws: Workspace) -> None:
+    page = open_page("review/review")
+    page.button("edit").click().run()
+    page.text_area("review_draft").set_value("  ").run()
+    assert "empty" in red(page.button("edit_save").click().run())
+
+
+def test_keys_are_off_while_a_panel_is_open(ws: Workspace) -> None:
+    page = open_page("review/review")
+    page.button("reject").click().run()
+    assert page.button("approve").disabled
+
+
+def test_a_deferred_proposal_stays_in_the_queue_and_undo_brings_it_back(ws: Workspace) -> None:
+    page = open_page("review/review")
+    of = first_waiting(ws)
+    fine(page.button("defer").click().run())
+    assert ws.store.proposals.get(of).status == "deferred"
+    fine(page.button("undo").click().run())
+    assert ws.store.proposals.get(of).status == "proposed"
+
+
+def test_a_change_is_shown_word_by_word_and_the_new_text_exactly(ws: Workspace) -> None:
+    drawn = html(fine(open_page("review/review", "P-0007")))
+    assert "<del>" in drawn
+    assert "with the digits alone: no sentence, no unit.</div>" in drawn
+
+
+# --- publishing, versions, packs ---
+
+
+def test_publishing_makes_the_next_version(ws: Workspace) -> None:
+    page = open_page("review/publish")
+    page.text_input("publish_message").set_value("Weekdays in English").run()
+    fine(page.button("publish").click().run())
+    assert (ws.store.versions.head(), ws.store.versions.get(3).message) == (3, "Weekdays in English")
+
+
+def test_publishing_on_a_library_that_moved_on_is_one_red_line(ws: Workspace) -> None:
+    page = open_page("review/publish")
+    ws.review.rollback(1, "bob")
+    assert "bob" in red(page.button("publish").click().run())
+    assert ws.store.versions.head() == 3
+
+
+def test_a_rollback_makes_a_new_version_and_erases_nothing(ws: Workspace) -> None:
+    page = open_page("review/versions")
+    fine(page.button("rollback_1").click().run())
+    assert ws.store.versions.head() == 3
+    assert [e.text for e in ws.store.versions.library(3)] == [e.text for e in ws.store.versions.library(1)]
+
+
+def test_a_rollback_on_a_library_that_moved_on_is_one_red_line(ws: Workspace) -> None:
+    page = open_page("review/versions")
+    ws.review.publish("meanwhile", "bob")
+    assert "bob" in red(page.button("rollback_1").click().run())
+
+
+def test_the_library_finds_a_lesson_by_its_words(ws: Workspace) -> None:
+    page = open_page("review/library")
+    page.text_input("library_search").set_value("seat of government").run()
+    assert "1 lesson in version 2" in html(fine(page))
+
+
+@pytest.mark.parametrize("form", ["pack", "prompt", "agents-md", "skill", "csv", "json"])
+def test_a_pack_is_shown_with_the_checksum_of_its_bytes(form: str, ws: Workspace) -> None:
+    page = open_page("ship/packs")
+    fine(page.radio("pack_form").set_value(form).run())
+    assert ws.shipping.export(form).sha256 in html(page)
+
+
+def test_a_pack_name_that_cannot_be_one_is_one_red_line(ws: Workspace) -> None:
+    page = open_page("ship/packs")
+    assert red(page.text_input("pack_name").set_value("two\u2028lines").run())
+
+
+# --- settings ---
+
+
+def test_an_endpoint_is_saved_with_the_name_of_its_variable(folder: Path) -> None:
+    page = open_page("admin/settings")
+    page.text_input("endpoint_name").set_value("mine")
+    page.text_input("endpoint_model").set_value("my-model")
+    page.text_input("endpoint_url").set_value("http://127.0.0.1:9/v1")
+    page.text_input("endpoint_key").set_value("OPENAI_API_KEY")
+    fine(page.button("endpoint_save").click().run())
+    assert Workspace(folder).models.get("mine").key_env == "OPENAI_API_KEY"
+
+
+def test_a_key_in_place_of_its_name_is_one_red_line_that_does_not_repeat_it(folder: Path) -> None:
+    page = open_page("admin/settings")
+    page.text_input("endpoint_name").set_value("mine")
+    page.text_input("endpoint_model").set_value("my-model")
+    page.text_input("endpoint_url").set_value("http://127.0.0.1:9/v1")
+    page.text_input("endpoint_key").set_value("sk-this-is-a-key")
+    said = red(page.button("endpoint_save").click().run())
+    assert "never the key itself" in said
+    assert "sk-this" not in said
+
+
+def test_a_role_can_be_given(folder: Path) -> None:
+    page = open_page("admin/settings")
+    fine(page.selectbox("role_extraction").set_value("embedded").run())
+    assert Workspace(folder).models.roles()["extraction"] == "embedded"
+
+
+def test_the_log_is_filtered_by_an_id(ws: Workspace) -> None:
+    page = open_page("admin/activity")
+    page.text_input("activity_subject").set_value("P-0001").run()
+    assert "P-0002" not in html(fine(page))
