@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.evidence import (
-    Contrast,
-    Feature,
-    Table,
-    contrast_table,
-)
+from core.evidence import Contrast, Feature, Table, contrast_table
 from core.evidence.instructions import Demand, Instruction, conflicts, read_instruction
 from core.evidence.table import Bools
 from core.experience import (
@@ -46,6 +41,7 @@ GENERAL = "general"
 
 MAX_WORD_NOTES = 3
 """Telling words noted for one domain."""
+
 COVERAGE = 0.8
 """Share of the best rollouts that must follow a lesson (DESIGN 5): what the best do not need is no advice."""
 
@@ -161,13 +157,15 @@ class Search:
 
     def _also(self, first: Candidate) -> list[str]:
         """What further names of the very same rollouts add to a sentence: "no full sentence"."""
-        by_name = {f.name: f for f in self.contrast.table.columns}
         kept = self.contrast.finding(first.finding.feature)
-        names = self.contrast.same.get(kept.feature, ()) if kept else ()
-        advices = [advice_of(by_name[n], do=(self.contrast.gain_of(n) or 0.0) > 0) for n in names]
-        return [
-            a.tail for a in advices if a and a.tail and not _clash(first.advice, a) and first.advice.leads
-        ]
+        if not first.advice.leads or kept is None:
+            return []
+        tails = []
+        for feature in self._names(kept):
+            advice = advice_of(feature, do=(self.contrast.gain_of(feature.name) or 0.0) > 0)
+            if advice and advice.about == first.advice.about and not _clash(first.advice, advice):
+                tails.append(advice.tail)
+        return [tail for tail in tails if tail and tail != first.advice.tail]
 
     def _fit(self, candidate: Candidate) -> bool:
         reason = self._unfit(candidate)

@@ -241,6 +241,14 @@ def test_no_answer_of_the_batch_stands_in_a_lesson() -> None:
     assert not any(leaks(str(d.text), answers) for d in outcome.drafts)
 
 
+def test_a_lesson_that_would_name_an_answer_is_set_aside() -> None:
+    groups = make_batch(agent, ask="Which tool tells who owns {}?", domain="files")
+    groups = [(task.model_copy(update={"answer": "list_files"}), group) for task, group in groups]
+    outcome = run(groups)
+    assert not any("list_files" in str(d.text) for d in outcome.drafts)
+    assert "gives away an answer ('list_files')" in reasons(outcome)
+
+
 def test_a_leak_is_found_as_a_whole_word_and_function_words_give_nothing_away() -> None:
     assert leaks("Answer Paris, always.", {"paris"}) == "paris"
     assert leaks("Go to New York first.", {"new york"}) == "new york"
