@@ -49,12 +49,15 @@ class Shipping:
         proposals = {
             e.id: self._store.proposals.get(e.proposal_id) for e in library if provenance and e.proposal_id
         }
-        return PackContent(
-            name=name,
-            version=self._store.versions.get(library.version),
-            experiences=tuple(library),
-            proposals=proposals,
-            include_provenance=provenance,
+        return PackContent.read(
+            {
+                "name": name,
+                "version": self._store.versions.get(library.version),
+                "experiences": tuple(library),
+                "proposals": proposals,
+                "include_provenance": provenance,
+            },
+            where="pack",
         )
 
     def export(
