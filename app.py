@@ -13,8 +13,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts.headers import SecurityHeaders
 from pages.parts.sidebar import sidebar
+from pages.parts.warm import warm
 
-app = st.App(__file__, middleware=[Middleware(SecurityHeaders)])
+app = st.App(__file__, middleware=[Middleware(SecurityHeaders)], lifespan=warm)
 
 PARTS = Path(__file__).parent / "pages" / "parts"
 PAGES = {

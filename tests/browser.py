@@ -42,7 +42,17 @@ def serve(workspace: Path, environ: Mapping[str, str] | None = None) -> Iterator
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.fileWatcherType", "none"]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(port),
+        "--server.fileWatcherType",
+        "none",
+    ]
     env = {**os.environ, **(environ or {}), "WINNOW_WORKSPACE": str(workspace), "WINNOW_USER": "ann"}
     log = workspace.parent / f"{workspace.name}-server.log"
     with log.open("wb") as out:

@@ -90,9 +90,8 @@ def content(rollout: Rollout) -> Markup:
 
 frame.section("Rollouts", "exact answers, the best first; open one to read it whole")
 best_first = sorted(group.rollouts, key=lambda r: (r.reward is None, -(r.reward or 0), r.replicate))
-columns = st.columns(2)
-for i, rollout in enumerate(best_first):
-    with columns[i % 2]:
+with st.grid(2, min_column_width=320):
+    for rollout in best_first:
         if frame.card(rollout.id, content(rollout), f"Open rollout {rollout.replicate}"):
             st.switch_page("pages/learn/rollout.py", query_params={"id": rollout.id})
 

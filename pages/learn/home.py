@@ -3,25 +3,27 @@
 import streamlit as st
 
 from core.workspace import Overview
-from pages.parts import events, frame, jobs, safe, session, tally
-from pages.parts.safe import Markup, joined, markup
+from pages.parts import events, frame, jobs, safe, session, tally, words
+from pages.parts.safe import markup
 
 ws = session.workspace()
 now = ws.overview()
 
 
-def step(name: str, value: object, under: str, look: str) -> Markup:
-    return markup(
-        '<div class="{look}"><h4>{name}</h4><b>{value}</b><span>{under}</span></div>',
-        look=look,
+def step(
+    number: int, name: str, value: object, under: str, target: str, *, done: bool, current: bool
+) -> None:
+    content = markup(
+        '<div class="w-step {look}"><span class="n">{number}</span><h4>{name}</h4><b>{value}</b>'
+        '<span class="under">{under}</span></div>',
+        look="" if done or current else "todo",
+        number=number,
         name=name,
         value=value,
         under=under,
     )
-
-
-def looks(next_step: int, *done: bool) -> list[str]:
-    return ["next" if i == next_step else "" if d else "todo" for i, d in enumerate(done)]
+    if frame.card(f"step_{number}", content, f"Go to {name.lower()}", current=current):
+        st.switch_page(target)
 
 
 def next_step(now: Overview) -> tuple[int, str, str, str, str]:
@@ -79,22 +81,28 @@ frame.page("Winnow", "Lessons from your rollouts: counted, reviewed by you, and 
 
 which, why, button, target, of = next_step(now)
 tasks = sum(n for by in now.tasks.values() for n in by.values())
-look = looks(
-    which, bool(tasks), bool(now.rollouts), bool(sum(now.proposals.values())), bool(now.experiences), False
-)
 packs = len([e for e in ws.store.events.newest(200) if e.kind == "pack.exported"])
-safe.html(
-    '<div class="w-loop">{steps}</div>',
-    steps=joined(
-        (
-            step("Tasks", tasks, f"in {len(now.tasks)} domains" if now.tasks else "none yet", look[0]),
-            step("Rollouts", now.rollouts, f"{now.groups.informative} groups teach", look[1]),
-            step("Proposals", now.waiting_review, f"waiting, {now.staged} staged", look[2]),
-            step("Library", now.experiences, f"lessons in version {now.version}", look[3]),
-            step("Packs", packs, "shipped", look[4]),
-        )
+steps = (
+    (
+        "Tasks",
+        tasks,
+        f"in {words.plural(len(now.tasks), 'domain')}" if tasks else "none yet",
+        "pages/learn/tasks.py",
     ),
+    (
+        "Rollouts",
+        now.rollouts,
+        f"{words.plural(now.groups.informative, 'group')} teach",
+        "pages/learn/groups.py",
+    ),
+    ("Proposals", now.waiting_review, f"waiting, {now.staged} staged", "pages/review/review.py"),
+    ("Library", now.experiences, f"lessons in version {now.version}", "pages/review/library.py"),
+    ("Packs", packs, "shipped", "pages/ship/packs.py"),
 )
+reached = (tasks, now.rollouts, sum(now.proposals.values()), now.experiences, packs)
+with st.grid(5, min_column_width=150):
+    for i, (name, value, under, page) in enumerate(steps):
+        step(i + 1, name, value, under, page, done=bool(reached[i]), current=i == which)
 
 if not now.tasks and not now.rollouts:
     with st.container(key="w_empty", horizontal_alignment="center"):

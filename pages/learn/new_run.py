@@ -98,7 +98,9 @@ with plan_side:
         label = f"Go on with {plan.resumes}"
     else:
         label = f"Start: {words.plural(plan.calls, 'call')} at most"
-    if st.button(safe.label(label), key="run_start", type="primary", icon=":material/play_arrow:", width="stretch"):
+    if st.button(
+        safe.label(label), key="run_start", type="primary", icon=":material/play_arrow:", width="stretch"
+    ):
         with guard(stop=True):
             run = ws.learning.start(config, session.me())
         if run.status != "done":

@@ -71,7 +71,7 @@ with left:
         failed = [i for i, s in enumerate(trajectory.steps, 1) if s.success is False or s.error is not None]
         frame.section(
             "Steps",
-            f"{len(trajectory.steps)} tool calls"
+            words.plural(len(trajectory.steps), "tool call")
             + (f"; failed: {', '.join(map(str, failed[:20]))}" if failed else ", none failed"),
         )
         first = paging.offset("rollout_steps", len(trajectory.steps), STEPS)
@@ -119,7 +119,7 @@ with right:
             st.switch_page("pages/review/experience.py", query_params={"id": experience_id})
     if rollout.semantic:
         frame.section("Why, in words")
-        safe.exact(rollout.semantic, key="rollout_semantic")
+        safe.exact(rollout.semantic, key="rollout_semantic", look="prose")
     st.download_button(
         "Download the whole rollout",
         rollout.model_dump_json(indent=2).encode("utf-8", "replace"),

@@ -50,8 +50,12 @@ def scatter(rows: Sequence[GroupRow], key: str) -> str:
         )
     _frame(figure, 340)
     figure.update_layout(clickmode="event+select", dragmode=False)
-    figure.update_xaxes(title="Mean reward", zeroline=False)
-    figure.update_yaxes(title="Spread (best − worst)", zeroline=False)
+    known = [r for r in rows if r.mean is not None and r.spread is not None]
+    usual = all(
+        0 <= (r.mean or 0) <= 1 and (r.spread or 0) <= 1 for r in known
+    )  # an imported reward may be any number
+    figure.update_xaxes(title="Mean reward", zeroline=False, range=[-0.06, 1.06] if usual else None)
+    figure.update_yaxes(title="Spread (best − worst)", zeroline=False, range=[-0.08, 1.1] if usual else None)
     state = st.plotly_chart(
         figure,
         key=key,
@@ -75,6 +79,8 @@ def rewards(group: Group) -> None:
         [GRAIN if (v or 0) > 0 else CHAFF for v in values],
         ["" for _ in values],
     )
+    if all(0 <= (v or 0) <= 1 for v in values):
+        figure.update_xaxes(tickvals=[0, 0.25, 0.5, 0.75, 1])
     figure.update_xaxes(
         range=[min(0.0, *(v or 0 for v in values)) * 1.25, max(1.0, *(v or 0 for v in values)) * 1.2]
     )

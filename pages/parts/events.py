@@ -26,7 +26,7 @@ WORDS = {
     "endpoint.saved": "saved endpoint",
     "endpoint.removed": "removed endpoint",
     "role.set": "changed the role",
-    "pack.exported": "exported version",
+    "pack.exported": "exported",
 }
 
 

@@ -53,7 +53,7 @@ def state(workspace: Workspace, run_id: str) -> str:
 def last_words(workspace: Workspace, run_id: str) -> str:
     """What the run's last process said, where it ended badly; empty else."""
     child = _children.get(_key(workspace, run_id))
-    if child is None or child.poll() in (None, 0, 1):
+    if child is None or child.poll() in (None, 0):
         return ""
     try:
         return _log(workspace, run_id).read_text("utf-8", "replace")[-LAST_WORDS:].strip()

@@ -70,7 +70,7 @@ def word_count(text: str) -> None:
 def evidence(proposal: Proposal) -> None:
     """The counts: winners and losers with each feature, odds ratio and corrected p."""
     found = proposal.evidence
-    if found.sentence:
+    if found.sentence and found.sentence not in proposal.rationale:
         safe.html('<p class="w-note">{sentence}</p>', sentence=found.sentence)
     if not found.findings:
         frame.note("Nothing was counted for this proposal: it rests on its rationale alone.")

@@ -44,6 +44,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
             format_func=named,
             key="review_queue",
             label_visibility="collapsed",
+            wrap=True,
             bind="query-params",
         )
         or "Waiting"
@@ -79,7 +80,8 @@ if not total and not asked:
         )
     st.stop()
 
-rail, middle, side = st.columns([5, 11, 7], gap="medium")
+with st.container(key="review_desk"):
+    rail, middle, side = st.columns([6, 11, 7], gap="medium")
 with rail:
     first = paging.offset("review_page", total, RAIL)
     shown, _ = ws.store.proposals.page(QUEUES[queue], limit=RAIL, offset=first)
@@ -231,7 +233,7 @@ with side:
         proposals.examples(item)
     if item.rationale:
         frame.section("Rationale")
-        safe.exact(item.rationale, key="rationale")
+        safe.exact(item.rationale, key="rationale", look="prose")
     if item.raw_reply:
         with st.expander("The model's raw reply"):
             safe.exact(item.raw_reply, key="raw_reply")

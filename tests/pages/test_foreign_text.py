@@ -17,7 +17,18 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 SINKS = {"text", "code", "json", "dataframe"}
 """Commands that show text as it is."""
-FORBIDDEN = {"markdown", "write", "write_stream", "table", "latex", "iframe", "title", "header", "subheader", "caption"}
+FORBIDDEN = {
+    "markdown",
+    "write",
+    "write_stream",
+    "table",
+    "latex",
+    "iframe",
+    "title",
+    "header",
+    "subheader",
+    "caption",
+}
 """Commands that read Markdown or HTML, and that `frame` and `safe` replace."""
 READ_AS_MARKDOWN = {"label", "body", "help", "delta", "captions"}
 NUMERIC = re.compile(r"[,_.0-9]*[d%feg,]")
@@ -31,7 +42,17 @@ def is_streamlit(call: ast.Call) -> bool:
     """`st.x(...)`; or `column.x(...)` with a widget of Streamlit's, which our own modules do not have."""
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         return False
-    widgets = {"button", "selectbox", "text_input", "number_input", "text_area", "expander", "checkbox", "radio", "metric"}
+    widgets = {
+        "button",
+        "selectbox",
+        "text_input",
+        "number_input",
+        "text_area",
+        "expander",
+        "checkbox",
+        "radio",
+        "metric",
+    }
     return call.func.value.id == "st" or attributes(call) in widgets | FORBIDDEN
 
 
@@ -74,12 +95,34 @@ def faults(source: str, *, inside_safe: bool = False) -> list[str]:
         if not is_streamlit(node):
             continue
         name = attributes(node)
-        if name in FORBIDDEN or (name in ("html", "error", "warning", "info", "success", "toast") and not inside_safe):
+        if name in FORBIDDEN or (
+            name in ("html", "error", "warning", "info", "success", "toast") and not inside_safe
+        ):
             found.append(f"line {node.lineno}: st.{name}")
-        elif name not in SINKS | {"html", "columns", "container", "switch_page", "stop", "rerun", "plotly_chart", "logo"}:
+        elif name not in SINKS | {
+            "html",
+            "columns",
+            "container",
+            "switch_page",
+            "stop",
+            "rerun",
+            "plotly_chart",
+            "logo",
+        }:
             shown = [*node.args[:1], *(k.value for k in node.keywords if k.arg in READ_AS_MARKDOWN)]
-            if name not in ("Page", "navigation", "pagination", "form", "fragment", "App", "set_page_config", "space"):
-                found += [f"line {node.lineno}: the label of st.{name}" for value in shown if not is_ours(value)]
+            if name not in (
+                "Page",
+                "navigation",
+                "pagination",
+                "form",
+                "fragment",
+                "App",
+                "set_page_config",
+                "space",
+            ):
+                found += [
+                    f"line {node.lineno}: the label of st.{name}" for value in shown if not is_ours(value)
+                ]
     return found
 
 
@@ -97,9 +140,9 @@ def test_no_page_shows_foreign_text_as_markup(path: Path) -> None:
         "st.button(proposal.text)",
         'st.button(f"Open {name}")',
         'st.expander("Steps", help=text)',
-        'left.metric(name, 1)',
+        "left.metric(name, 1)",
         'st.text("x", unsafe_allow_html=True)',
-        'st.tabs([task.id])',
+        "st.tabs([task.id])",
         'st.radio("Form", forms, captions=[forms[f] for f in forms])',
     ],
 )
@@ -108,7 +151,8 @@ def test_the_lint_sees_each_way_around(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["st.text(x)", 'st.button("Go")', 'st.button(f"Import {n:d} tasks")', "st.button(safe.label(x))"]
+    "source",
+    ["st.text(x)", 'st.button("Go")', 'st.button(f"Import {n:d} tasks")', "st.button(safe.label(x))"],
 )
 def test_the_lint_lets_plain_ways_pass(source: str) -> None:
     assert faults(source) == []
@@ -144,5 +188,8 @@ def test_a_label_takes_every_mark_of_markdown_literally() -> None:
 
 
 def test_invisible_characters_are_named() -> None:
-    assert safe.hidden("ab\u202ec\u200b") == [("U+202E RIGHT-TO-LEFT OVERRIDE", 1), ("U+200B ZERO WIDTH SPACE", 1)]
+    assert safe.hidden("ab\u202ec\u200b") == [
+        ("U+202E RIGHT-TO-LEFT OVERRIDE", 1),
+        ("U+200B ZERO WIDTH SPACE", 1),
+    ]
     assert safe.hidden("plain\ntext with a tab\t and é 👍🏽") == []

@@ -83,7 +83,9 @@ def fine(page: AppTest) -> AppTest:
 
 def red(page: AppTest) -> str:
     """The one red line of a page."""
-    lines = [part.split("</div>")[0] for part in html(sound(page)).split('<div class="w-error" role="alert">')[1:]]
+    lines = [
+        part.split("</div>")[0] for part in html(sound(page)).split('<div class="w-error" role="alert">')[1:]
+    ]
     assert len(lines) == 1, lines
     return lines[0]
 
@@ -117,12 +119,27 @@ def test_a_workspace_of_a_newer_winnow_is_one_red_line(folder: Path, monkeypatch
     assert "cannot be used" in red(open_page("learn/home"))
 
 
+def test_the_empty_home_loads_the_sample_project(folder: Path) -> None:
+    page = open_page("learn/home")
+    fine(page.button("load_sample").click().run(timeout=120))
+    found = Workspace(folder).overview()
+    assert found.waiting_review > 0
+    assert page.button("next_step").label == f"Review {found.waiting_review} proposals"
+
+
+def test_a_step_of_the_loop_that_is_next_is_the_primary_action(ws: Workspace) -> None:
+    page = fine(open_page("learn/home"))
+    assert page.button("next_step").label == "Open R3", "an interrupted run comes before anything else"
+
+
 # --- tasks ---
 
 
 def test_pasted_tasks_are_previewed_then_imported(folder: Path) -> None:
     page = open_page("learn/import_tasks")
-    page.text_area("import_paste").set_value('{"question": "What is 2 + 2?", "answer": "4"}\n{"answer": "5"}\n').run()
+    page.text_area("import_paste").set_value(
+        '{"question": "What is 2 + 2?", "answer": "4"}\n{"answer": "5"}\n'
+    ).run()
     assert page.button("import_now").label == "Import 1 valid tasks"
     assert "rows set aside" in html(fine(page))
     page.button("import_now").click().run()
@@ -239,7 +256,10 @@ def test_rejecting_takes_a_reason(ws: Workspace) -> None:
     assert "Say why" in red(page.button("reject_now").click().run())
     page.selectbox("review_reason").set_value("says the obvious").run()
     fine(page.button("reject_now").click().run())
-    assert (ws.store.proposals.get(of).status, ws.store.proposals.get(of).reason) == ("rejected", "says the obvious")
+    assert (ws.store.proposals.get(of).status, ws.store.proposals.get(of).reason) == (
+        "rejected",
+        "says the obvious",
+    )
 
 
 def test_an_edited_text_is_approved_exactly_as_it_was_typed(ws: Workspace) -> None:

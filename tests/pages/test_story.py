@@ -35,7 +35,10 @@ def browser() -> Iterator[Browser]:
 
 def test_from_a_task_file_to_a_pack_by_mouse(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "tasks.jsonl"
-    rows = [{"id": f"sum-{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "split": "train"} for i in range(3)]
+    rows = [
+        {"id": f"sum-{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "split": "train"}
+        for i in range(3)
+    ]
     file.write_text("\n".join(map(json.dumps, [*rows, {"answer": "no question"}])), encoding="utf-8")
     folder = tmp_path / "workspace"
     ws = Workspace(folder)
@@ -82,17 +85,24 @@ def test_from_a_task_file_to_a_pack_by_mouse(browser: Browser, tmp_path: Path) -
 
 def test_keys_decide_and_wait_while_one_types(browser: Browser, tmp_path: Path) -> None:
     ws = Workspace(tmp_path / "workspace")
-    first, second = propose(ws, Add(text="Read the file first.")), propose(ws, Add(text="Answer in one word."))
+    first, second = (
+        propose(ws, Add(text="Read the file first.")),
+        propose(ws, Add(text="Answer in one word.")),
+    )
     with serve(ws.folder) as base:
         page = browser.new_page()
         visit(page, f"{base}/review", "exactly as it would be stored")
-        page.wait_for_timeout(1_500)  # a key pressed right after loading is lost (measured: STREAMLIT, finding 6)
+        page.wait_for_timeout(
+            1_500
+        )  # a key pressed right after loading is lost (measured: STREAMLIT, finding 6)
         page.keyboard.press("e")
         box = page.get_by_label("Your text")
         box.wait_for()
         box.fill("")
         box.press_sequentially("a day ex ud")
-        assert ws.store.proposals.counts() == {"proposed": 2}, "keys of a decision must not fire while one types"
+        assert ws.store.proposals.counts() == {"proposed": 2}, (
+            "keys of a decision must not fire while one types"
+        )
         page.keyboard.press("Control+Enter")
         drawn(page, f"{first} staged.")
         assert ws.store.proposals.get(first).edited_text == "a day ex ud"
@@ -117,7 +127,7 @@ class Listener:
                 hits.append(self.path)
                 self.send_error(404)
 
-            do_POST = do_GET
+            do_POST = do_GET  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -143,7 +153,8 @@ def hostile(url: str, where: str) -> str:
     return "\n".join(
         (
             f'<script>fetch("{url}/script-{where}")</script><img src="{url}/img-{where}" onerror="fetch(`{url}/x`)">',
-            f'<style>.stApp{{background:url("{url}/style-{where}")}}</style><iframe src="{url}/frame-{where}"></iframe>',
+            f'<style>.stApp{{background:url("{url}/style-{where}")}}</style>'
+            f'<iframe src="{url}/frame-{where}"></iframe>'
             f'</div></textarea><form action="{url}/form-{where}"><input name=key></form><svg onload=alert(1)>',
             f"![image]({url}/markdown-{where}) [link]({url}/link) <{url}/auto> :red[red] :material/delete: `code`",
             "$\\frac{a}{b}$ -> >= -- ... **bold** {braces} ${HOME} &lt;entity&gt; \\n",
@@ -153,34 +164,50 @@ def hostile(url: str, where: str) -> str:
     )
 
 
-def test_foreign_text_is_shown_as_it_is_and_asks_nobody(browser: Browser, tmp_path: Path, listener: Listener) -> None:
-    text = {where: hostile(listener.url, where) for where in ("question", "answer", "lesson", "proposal", "rationale")}
+def test_foreign_text_is_shown_as_it_is_and_asks_nobody(
+    browser: Browser, tmp_path: Path, listener: Listener
+) -> None:
+    text = {
+        where: hostile(listener.url, where)
+        for where in ("question", "answer", "lesson", "proposal", "rationale")
+    }
     text["lesson"] = "\n".join(text["lesson"].splitlines()[:3])  # a lesson has at most 32 words
     long = "x" * 1_000_000
     ws = Workspace(tmp_path / "workspace")
-    task = Task(id="<b>t</b>![a](b)", question=text["question"], answer="4", domain=f"![d]({listener.url}/domain)")
+    task = Task(
+        id="<b>t</b>![a](b)", question=text["question"], answer="4", domain=f"![d]({listener.url}/domain)"
+    )
     ws.store.tasks.add([task], [1], "tasks.jsonl", "ann")
     add_run(ws, [task])
     group = ws.store.runs.group("R1-0001")
     told = [text["answer"], long, "", "4", "5", "6"]
     rollouts = tuple(
-        rollout(group.id, task, i, i / 5, trajectory=Trajectory(answer=answer), model=f"![m]({listener.url}/model)")
+        rollout(
+            group.id,
+            task,
+            i,
+            i / 5,
+            trajectory=Trajectory(answer=answer),
+            model=f"![m]({listener.url}/model)",
+        )
         for i, answer in enumerate(told)
     )
     ws.store.runs.save_group(finish(group.model_copy(update={"rollouts": rollouts})))
-    publish(ws, Add(text=text["lesson"], domain=task.domain), run_id="R1", message=hostile(listener.url, "message"))
+    publish(
+        ws,
+        Add(text=text["lesson"], domain=task.domain),
+        run_id="R1",
+        message=hostile(listener.url, "message"),
+    )
     waiting = propose(ws, Add(text=text["proposal"]), "R1", rationale=text["rationale"])
 
     places = {
-        "/": ("Lessons from your rollouts", []),
         "/tasks": ("Train teaches", []),
-        "/runs": ("A run samples", []),
         "/groups": ("Only a group whose", []),
         "/group?id=R1-0001": ("exact answers", [text["question"]]),
         "/rollout?id=R1-0001-0": ("One attempt", [text["answer"]]),
         "/rollout?id=R1-0001-1": ("The first 4,000 of 1,000,000 characters.", [long[:4_000]]),
         f"/review?id={waiting}": ("exactly as it would be stored", [text["proposal"], text["rationale"]]),
-        "/library": ("Lessons that a person approved", [text["lesson"]]),
         "/experience?id=E-0001": ("Where it came from", [text["lesson"]]),
         "/versions": ("Every published state", []),
         "/activity": ("Everything that happened", []),
@@ -188,10 +215,15 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(browser: Browser, tmp_pa
     page = browser.new_page()
     outside: list[str] = []
     with serve(ws.folder) as base:
-        page.on("request", lambda r: outside.append(r.url) if not r.url.startswith((base, "data:", "blob:")) else None)
+        page.on(
+            "request",
+            lambda r: outside.append(r.url) if not r.url.startswith((base, "data:", "blob:")) else None,
+        )
         for path, (mark, exact) in places.items():
             visit(page, base + path, mark)
             for each in exact:
                 assert each in shown(page), f"{path} does not show the text as it is stored"
-        acted = page.locator(".stApp script, .stApp iframe, .stApp form[action], .stApp [onerror], .stApp [onload]").count()
+        acted = page.locator(
+            ".stApp script, .stApp iframe, .stApp form[action], .stApp [onerror], .stApp [onload]"
+        ).count()
     assert (outside, listener.hits, acted) == ([], [], 0)
