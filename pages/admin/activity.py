@@ -38,7 +38,8 @@ rows = joined(
         verb=events.WORDS.get(e.kind, e.kind),
         subject=safe.short(e.subject, 120),
         data=safe.short(
-            ", ".join(f"{k} {json.dumps(v, ensure_ascii=False)}" for k, v in e.data.items()), 200
+            ", ".join(f"{k} {json.dumps(v, ensure_ascii=False)}" for k, v in e.data.items() if v is not None),
+            200,
         ),
     )
     for e in found

@@ -19,7 +19,6 @@ def page(title: str, lead: str, *, crumb: str = "") -> None:
         lead: what one can do here, in a sentence.
         crumb: what stands above the title on a page about one thing ("Group").
     """
-    safe.style()
     above = markup('<div class="w-crumb">{crumb}</div>', crumb=crumb) if crumb else Markup()
     safe.html(
         '<header class="w-head">{above}<h1>{title}</h1><p class="w-lead">{lead}</p></header>',

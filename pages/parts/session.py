@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.errors import WinnowError
 from core.workspace import Workspace, whoami, workspace_path
+from pages.parts import safe
 from pages.parts.guard import guard
 
 FLASH = "w_flash"
@@ -27,7 +28,11 @@ def _open(path: str, inode: int) -> Workspace:
 
 
 def workspace() -> Workspace:
-    """The workspace of this app; the page ends with one red line where it cannot be opened."""
+    """The workspace of this app, asked for first on every page, so the style sheet is drawn here.
+
+    The page ends with one red line where it cannot be opened.
+    """
+    safe.style()
     with guard(stop=True):
         folder = workspace_path()
         database = folder / "winnow.db"
