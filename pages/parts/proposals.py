@@ -44,7 +44,7 @@ def change(proposal: Proposal, ws: Workspace) -> None:
             frame.note(f"{len(before)} lessons would become one; {operation.experience_ids[0]} lives on.")
             for of, text in before.items():
                 frame.note(of)
-                safe.exact(text, look="gone")
+                safe.exact(text)
             frame.note("The new text, exactly as it would be stored")
         case _:
             frame.note("A new lesson, exactly as it would be stored")
