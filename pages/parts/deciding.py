@@ -25,7 +25,8 @@ def mode(proposal: Proposal) -> Mode:
     opened = session.get(session.REVIEW_MODE, ("", "", 0))
     if not isinstance(opened, tuple) or opened[1:] != (proposal.id, proposal.revision):
         return ""
-    return opened[0]
+    which: Mode = opened[0]
+    return which
 
 
 def open_panel(which: Mode, proposal_id: str, revision: int) -> None:

@@ -58,7 +58,8 @@ def flash(message: str, tone: Tone = "good") -> None:
 
 
 def take_flash() -> tuple[str, Tone] | None:
-    return st.session_state.pop(FLASH, None)
+    said: tuple[str, Tone] | None = st.session_state.pop(FLASH, None)
+    return said
 
 
 def attempt(command: Callable[[], object], done: str = "") -> bool:

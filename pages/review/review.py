@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from core.experience import Delete, Proposal, text_of
 from core.workspace import stale
-from pages.parts import deciding, frame, paging, proposals, safe, session, words
+from pages.parts import deciding, decision_bar, frame, paging, proposals, safe, session, words
 from pages.parts.guard import guard, red_line
 from pages.parts.safe import markup
 
@@ -104,88 +103,6 @@ with rail:
                 st.rerun()
 
 
-def actions(item: Proposal) -> None:
-    open_mode = deciding.mode(item)
-    waiting = item.status in ("proposed", "deferred", "superseded")
-    bound = (ws, item.id, item.revision)
-    with st.container(horizontal=True, key="review_actions"):
-        st.button(
-            "Approve",
-            key="approve",
-            shortcut="a",
-            type="primary",
-            disabled=not waiting or bool(open_mode),
-            on_click=deciding.approve,
-            args=(*bound, following),
-        )
-        st.button(
-            "Edit",
-            key="edit",
-            shortcut="e",
-            disabled=not waiting or bool(open_mode) or isinstance(item.operation, Delete),
-            on_click=deciding.open_panel,
-            args=("edit", item.id, item.revision),
-        )
-        st.button(
-            "Reject",
-            key="reject",
-            shortcut="x",
-            disabled=not waiting or bool(open_mode),
-            on_click=deciding.open_panel,
-            args=("reject", item.id, item.revision),
-        )
-        st.button(
-            "Defer",
-            key="defer",
-            shortcut="d",
-            disabled=item.status != "proposed" or bool(open_mode),
-            on_click=deciding.defer,
-            args=(*bound, following),
-        )
-        undoable = item.id if item.status in ("approved", "rejected", "deferred") else last
-        st.button(
-            "Undo",
-            key="undo",
-            shortcut="u",
-            disabled=not undoable or bool(open_mode),
-            on_click=deciding.undo,
-            args=(ws, undoable),
-        )
-    if open_mode == "edit":
-        text = st.text_area("Your text", text_of(item.effective) or "", key=deciding.DRAFT, height=140)
-        proposals.word_count(text or "")
-        with st.container(horizontal=True):
-            st.button(
-                "Save and approve",
-                key="edit_approve",
-                type="primary",
-                shortcut="Ctrl+Enter",
-                on_click=deciding.approve_edited,
-                args=(*bound, following),
-            )
-            st.button("Save only", key="edit_save", on_click=deciding.save_edit, args=bound)
-            st.button("Cancel", key="panel_cancel", shortcut="Escape", on_click=deciding.close_panel)
-    if open_mode == "reject":
-        st.selectbox(
-            "Why?",
-            deciding.REASONS,
-            key=deciding.REASON,
-            index=None,
-            accept_new_options=True,
-            placeholder="Choose a reason, or write one",
-        )
-        with st.container(horizontal=True):
-            st.button(
-                "Reject it",
-                key="reject_now",
-                type="primary",
-                shortcut="Ctrl+Enter",
-                on_click=deciding.reject,
-                args=(*bound, following),
-            )
-            st.button("Cancel", key="panel_cancel", shortcut="Escape", on_click=deciding.close_panel)
-
-
 with middle:
     safe.html(
         '<div class="w-card" style="border:0;background:none;padding:0"><div class="top">'
@@ -201,7 +118,7 @@ with middle:
     if item.status in ("proposed", "deferred") and (moved := stale(item, ws.store.versions.library())):
         red_line(f"Stale: {moved}. Reject it, or edit it against the new text.")
     proposals.change(item, ws)
-    actions(item)
+    decision_bar.draw(ws, item, following, last)
     if item.reason:
         frame.note(f"{words.PROPOSAL[item.status][0].capitalize()}: {item.reason}")
     if item.decided_by:
