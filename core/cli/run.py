@@ -62,7 +62,7 @@ def run(desk: Desk, resume: str | None, retry_failed: bool, dry_run: bool, **set
         desk.answer(found, f"{found.id} is done already.", *report(found))
         return
     done = learning.work(found.id, desk.who, desk.progress, caps)
-    desk.answer(done, *report(done), set_aside=bool(done.tally.failed or done.extraction.quarantined))
+    desk.answer(done, *report(done), set_aside=bool(done.tally.failed or done.extraction.not_contrasted))
 
 
 def report(run: Run) -> list[str]:

@@ -54,7 +54,7 @@ _FORM_WORDS = re.compile(
 _PATTERNS: Mapping[Demand, str] = {
     "one_word": r"\b(?:one|a single|1)[ -]word\b(?! (?:per|for each))",
     "number_only": r"\b(?:(?:only|just) (?:the|a|one) (?:number|digits?|integer|value)|"
-    r"the (?:number|integer|value) (?:only|alone))\b",
+    r"the (?:number|integer|value) (?:only|alone)|(?:digits|numerals|figures) (?:only|alone))\b",
     "json": r"\bjson\b",
     "code": r"\bcode (?:block|fence)|\bmarkdown\b|```|\bwrite (?:a|the) (?:function|program|script|code)\b",
     "sentence": r"\b(?:in|as|with|using|write|form|give)(?: an?| one)?"

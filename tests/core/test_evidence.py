@@ -470,6 +470,7 @@ def test_the_sentence_tells_the_counts() -> None:
     [
         ("What is it? Answer with the name of the city only.", {"alone"}, "the name of the city"),
         ("What is 2 + 3? Give only the number.", {"alone", "number_only"}, "the number"),
+        ("Name the number in this sentence, with digits only.", {"digits", "number_only"}, ""),
         ("Is it good? Answer with one word.", {"one_word"}, ""),
         ('Answer with a JSON object with the key "city" only.', {"json"}, ""),
         ("Do not answer in JSON, give a short sentence.", {"no_json", "sentence", "brief"}, ""),
