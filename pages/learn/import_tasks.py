@@ -1,5 +1,7 @@
 """Import tasks: upload or paste, see what would come in, then import."""
 
+from functools import partial
+
 import streamlit as st
 
 from core.rollout import SPLITS, VerifierSpec
@@ -34,8 +36,15 @@ if not data.strip():
         )
     st.stop()
 
-with st.expander("Options for all rows", icon=":material/tune:"):
-    one, two, three = st.columns(3)
+with st.expander("Options: unusual names, verifier, split, domain", icon=":material/tune:"):
+    one, two = st.columns(2)
+    question = one.text_input(
+        "Column of the question, where its name is unusual",
+        key="import_question",
+        placeholder="found by its name",
+    )
+    domain = two.text_input("Domain where a row names none", key="import_domain", placeholder="general")
+    one, two = st.columns(2)
     kind = one.selectbox(
         "Verifier where a row names none",
         ["", "text", "exact", "choice", "numeric"],
@@ -43,21 +52,27 @@ with st.expander("Options for all rows", icon=":material/tune:"):
         format_func=lambda k: k or "guess from the answers",
     )
     split = two.selectbox(
-        "Split", ["", *SPLITS], key="import_split", format_func=lambda s: s or "as the rows say, else divided"
+        "Split",
+        [None, *SPLITS],
+        key="import_split",
+        format_func=lambda s: s or "as the rows say, else divided",
     )
-    domain = three.text_input("Domain where a row names none", key="import_domain", placeholder="general")
 
-options = {
-    "verifier": VerifierSpec(kind=kind) if kind else None,
-    "split": split or None,
-    "domain": domain.strip() or None,
-}
+read = partial(
+    ws.intake.read_tasks,
+    data,
+    name=name,
+    verifier=VerifierSpec(kind=kind) if kind else None,
+    domain=domain.strip() or None,
+    split=split,
+)
+named = {"question": question.strip()} if question.strip() else {}
 with guard(stop=True):
-    found = ws.intake.read_tasks(data, name=name, **options)
+    found = read(mapping=named)
 
 with st.expander("Columns", icon=":material/view_column:", expanded=not found.tasks):
     frame.note("Which column is which field of a task.")
-    mapping = {}
+    mapping: dict[str, str] = {}
     with st.container(horizontal=True):
         for field in FIELDS:
             guess = found.mapping.get(field)
@@ -74,7 +89,7 @@ with st.expander("Columns", icon=":material/view_column:", expanded=not found.ta
                 mapping[field] = chosen
 if mapping:
     with guard(stop=True):
-        found = ws.intake.read_tasks(data, name=name, mapping=mapping, **options)
+        found = read(mapping={**named, **mapping})
 
 frame.stats(
     [

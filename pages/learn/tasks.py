@@ -46,7 +46,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         width=320,
     )
 
-_, total = ws.store.tasks.page(split=split, domain=domain, search=search, limit=0)
+total = ws.store.tasks.page(split=split, domain=domain, search=search, limit=0)[1]
 if not total:
     frame.note("No task fits these filters.")
 else:

@@ -53,7 +53,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     ):
         st.switch_page("pages/review/publish.py")
 
-_, total = ws.store.proposals.page(QUEUES[queue], limit=0)
+total = ws.store.proposals.page(QUEUES[queue], limit=0)[1]
 asked = session.asked()
 last = deciding.decided()[-1] if deciding.decided() else ""
 if not total and not asked:
@@ -104,6 +104,7 @@ with rail:
 
 
 with middle:
+    kind = getattr(item.operation, "kind", None)
     safe.html(
         '<div class="w-card" style="border:0;background:none;padding:0"><div class="top">'
         '<span class="id">{id}</span>{chip}'
@@ -111,9 +112,7 @@ with middle:
         id=item.id,
         chip=words.proposal_chip(item),
         operation=words.operation(item),
-        kind=frame.chip(words.KIND[item.operation.kind], "quiet")
-        if getattr(item.operation, "kind", None)
-        else markup(""),
+        kind=frame.chip(words.KIND[kind], "quiet") if kind else markup(""),
     )
     if item.status in ("proposed", "deferred") and (moved := stale(item, ws.store.versions.library())):
         red_line(f"Stale: {moved}. Reject it, or edit it against the new text.")

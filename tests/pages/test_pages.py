@@ -154,6 +154,14 @@ def test_a_file_without_a_question_is_one_red_line(folder: Path) -> None:
     assert "question" in red(page)
 
 
+def test_a_question_under_an_unusual_name_can_be_pointed_at(folder: Path) -> None:
+    page = open_page("learn/import_tasks")
+    page.text_area("import_paste").set_value("riddle,answer\nWhat is green?,grass\n").run()
+    assert "riddle" in red(page), "the columns that are there are named"
+    page.text_input("import_question").set_value("riddle").run()
+    assert fine(page).button("import_now").label == "Import 1 valid tasks"
+
+
 def test_another_column_can_be_chosen_as_the_question(folder: Path) -> None:
     page = open_page("learn/import_tasks")
     page.text_area("import_paste").set_value("question,riddle,answer\nQ,What is green?,grass\n").run()
