@@ -36,8 +36,8 @@ rollout = winnow("runs", "group", group["id"])["rollouts"][0]
 system = rollout["trajectory"]["messages"][0]
 assert system["role"] == "system", system
 assert library[0]["text"] in system["content"], system
-print(
+sys.stdout.write(
     f"demo: {run['tally']['informative']} informative groups, {len(with_evidence)} proposals with evidence, "
     f"version {published['number']} with {len(library)} experiences, {waiting['total']} waiting; the next run is "
-    "injected with what was published."
+    "injected with what was published.\n"
 )

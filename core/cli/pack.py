@@ -38,9 +38,7 @@ def export(
     """
     shipping = desk.workspace.shipping
     if str(output) == "-":
-        sys.stdout.buffer.write(
-            shipping.export(form, number, name=name, provenance=not no_provenance).data
-        )
+        sys.stdout.buffer.write(shipping.export(form, number, name=name, provenance=not no_provenance).data)
         return
     done, target = shipping.write(
         form, output, desk.who, version=number, name=name, provenance=not no_provenance

@@ -58,15 +58,9 @@ class Tasks:
                 self._database.insert("tasks", _row(task, ordinal, text_key, source, self._events.clock()))
                 added += 1
             self.set_aside(refused)
-            self._events.append(
-                actor,
-                "tasks.imported",
-                source,
-                added=added,
-                known=known,
-                refused=len(refused),
-                moved=len(moved),
-            )
+            if added or refused:  # the same file again changes nothing, not even the log
+                counts = {"added": added, "known": known, "refused": len(refused), "moved": len(moved)}
+                self._events.append(actor, "tasks.imported", source, **counts)
         return Added(added, known, tuple(refused), tuple(moved))
 
     def set_aside(self, rows: Iterable[SetAside]) -> None:

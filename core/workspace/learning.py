@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from core.llm import Budget
 
 
+PROBE_S = 1.0
+"""`busy` holds a run's lock for a moment: who wants to work waits so long before it believes that it is taken."""
+
+
 class Plan(Record):
     """What a run would do, before anything is done."""
 
@@ -147,7 +151,7 @@ class Learning:
         self._locks.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self._locks / f"{run_id}.lock")
         try:
-            with lock.acquire(blocking=False):
+            with lock.acquire(timeout=PROBE_S):
                 return self._work(run_id, actor, progress, caps)
         except Timeout as e:
             raise BusyError(f"Another process works on {run_id}; wait for it, or stop it first.") from e

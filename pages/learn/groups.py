@@ -17,7 +17,7 @@ STATUSES = {"": "all", **{code: name for code, (name, _) in words.GROUP.items()}
 ws = session.workspace()
 frame.page(
     "Groups",
-    "Only a group whose rollouts differ in reward teaches; the others are counted with their reason.",
+    "A group is informative when its rollouts differ in reward; the others are counted with their reason.",
 )
 runs = [r.id for r in ws.store.runs.newest(200)]
 if not runs:

@@ -92,7 +92,7 @@ steps = (
     (
         "Rollouts",
         now.rollouts,
-        f"{words.plural(now.groups.informative, 'group')} teach",
+        f"{now.groups.informative:,} informative groups",
         "pages/learn/groups.py",
     ),
     ("Proposals", now.waiting_review, f"waiting, {now.staged} staged", "pages/review/review.py"),

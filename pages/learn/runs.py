@@ -49,7 +49,7 @@ for run in runs:
             (
                 kind,
                 f"{tally.total - tally.waiting} of {words.plural(tally.total, 'group')}",
-                f"{tally.informative} teach",
+                f"{tally.informative} informative",
                 f"{words.plural(run.extraction.proposed, 'proposal')}",
                 f"library v{run.library_version}",
             )

@@ -17,8 +17,8 @@ GRAIN, CHAFF, BAD = "#c4822a", "#7f8c99", "#c9543f"
 """Readable on paper and on the dark theme."""
 
 MARKS = {
-    "informative": (GRAIN, "circle", "teaches"),
-    "uninformative": (CHAFF, "diamond-open", "no signal"),
+    "informative": (GRAIN, "circle", "informative"),
+    "uninformative": (CHAFF, "diamond-open", "uninformative"),
     "failed": (BAD, "x", "failed"),
 }
 CONFIG = {"displayModeBar": False, "displaylogo": False}

@@ -12,13 +12,13 @@ Part = tuple[str, int, str]
 
 
 def bar(tally: Tally) -> None:
-    """Groups in = taught + no signal + failed + waiting, as one bar with its numbers and the reasons."""
+    """Groups in = informative + uninformative + failed + waiting, as one bar with its numbers and the reasons."""
     _stacked(
         "groups",
         tally.total,
         (
-            ("teach", tally.informative, "w-grain-fill"),
-            ("no signal", tally.uninformative, "w-chaff-fill"),
+            ("informative", tally.informative, "w-grain-fill"),
+            ("uninformative", tally.uninformative, "w-chaff-fill"),
             ("failed", tally.failed, "w-bad-fill"),
             ("waiting", tally.waiting, "w-wait-fill"),
         ),
@@ -29,7 +29,7 @@ def bar(tally: Tally) -> None:
             for reason, n in tally.reasons.items()
         )
         safe.html(
-            '<table class="w-table"><tr><th class="num">Groups</th><th>Why they teach nothing</th></tr>{rows}</table>',
+            '<table class="w-table"><tr><th class="num">Groups</th><th>Why not informative</th></tr>{rows}</table>',
             rows=rows,
         )
 

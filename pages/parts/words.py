@@ -8,8 +8,8 @@ from pages.parts.frame import chip
 from pages.parts.safe import Markup
 
 GROUP = {
-    "informative": ("teaches", "accent"),
-    "uninformative": ("no signal", "quiet"),
+    "informative": ("informative", "accent"),
+    "uninformative": ("uninformative", "quiet"),
     "failed": ("failed", "bad"),
     "waiting": ("waiting", ""),
 }
