@@ -6,6 +6,7 @@ import click
 
 from core.cli.desk import Desk, one_line, table, verb, visible
 from core.cli.run import report
+from core.rollout import Run
 
 
 @click.group()
@@ -22,7 +23,7 @@ def list_runs(desk: Desk, limit: int) -> None:
         (
             r.id,
             r.kind,
-            r.status,
+            _state(desk, r),
             r.model,
             r.tally.total,
             r.tally.informative,
@@ -41,7 +42,7 @@ def show(desk: Desk, run_id: str) -> None:
     """Show one run: what became of its groups, what it took, what it proposed."""
     run = desk.workspace.store.runs.get(run_id)
     note = [f"Note: {run.note}"] if run.note else []
-    desk.answer(run, f"{run.id} is {run.status}.", *report(run), *note, *run.extraction.notes)
+    desk.answer(run, f"{run.id} is {_state(desk, run)}.", *report(run), *note, *run.extraction.notes)
 
 
 @verb(runs, "groups")
@@ -113,6 +114,13 @@ def rollout(desk: Desk, rollout_id: str) -> None:
     if found.error:
         lines.append(f"broke off: {found.error}")
     desk.answer(found, *lines)
+
+
+def _state(desk: Desk, run: Run) -> str:
+    """The status, or "interrupted" where no process works on a run that says it is running."""
+    if run.status == "running" and not desk.workspace.learning.busy(run.id):
+        return f"interrupted (winnow run --resume {run.id} goes on)"
+    return run.status
 
 
 def _number(value: float | None, *, sign: bool = False) -> str:

@@ -13,6 +13,12 @@ USES = {
     "judge": "scores answers where a verifier asks for it",
 }
 
+KEYS = {
+    None: "no key",
+    True: "key in {}, which is set",
+    False: "key in {}, which is not set or not allowed here",
+}
+
 ws = session.workspace()
 endpoints = ws.models.all()
 roles = ws.models.roles()
@@ -62,7 +68,7 @@ for endpoint in endpoints:
             part
             for part in (
                 endpoint.base_url or "served on this machine when it is needed",
-                f"key in {endpoint.key_env}" if endpoint.key_env else "no key",
+                KEYS[ws.models.key_present(endpoint.name)].format(endpoint.key_env),
                 f"context {endpoint.context_length:,} tokens",
                 f"injection at most {endpoint.injection_budget:,}",
                 f"${endpoint.price_in:g} in, ${endpoint.price_out:g} out a million"
