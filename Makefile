@@ -25,7 +25,7 @@ $(DEV): $(READY)
 	@touch $@
 
 demo: $(READY) ## run the whole loop on the embedded model and serve the app (SERVE=0: do not serve; FRESH=1: start over)
-	$(BIN)/winnow demo --port $(PORT) $(if $(filter 0,$(SERVE)),--no-serve) $(if $(FRESH),--fresh)
+	$(BIN)/winnow demo --port $(PORT) $(if $(filter 0,$(SERVE)),--no-serve) $(if $(filter 1,$(FRESH)),--fresh)
 
 app: $(READY) ## serve the app on the workspace in .winnow
 	$(BIN)/winnow app --port $(PORT)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from core.rollout import GroupStatus
 
 EPSILON = 1e-8
+HUGE = 1e100
 SPREAD = 1e-9
 """Rewards that differ by no more than this are equal."""
 
@@ -43,8 +44,12 @@ def advantages(rewards: Sequence[float | None]) -> list[float | None]:
         return [None] * len(rewards)
     if max(scored) - min(scored) <= SPREAD:
         return [None if r is None else 0.0 for r in rewards]
+    if (
+        largest := max(map(abs, scored))
+    ) > HUGE:  # sums of these would overflow, and the epsilon is nothing to them
+        return advantages([None if r is None else r / largest for r in rewards])
     mean = math.fsum(scored) / len(scored)
-    std = math.sqrt(math.fsum((r - mean) ** 2 for r in scored) / (len(scored) - 1))
+    std = math.hypot(*(r - mean for r in scored)) / math.sqrt(len(scored) - 1)
     return [None if r is None else (r - mean) / (std + EPSILON) for r in rewards]
 
 

@@ -81,14 +81,38 @@ def _refuse_foreign(workspace: Workspace) -> None:
     if counts and foreign:
         raise InputError(
             f"The workspace {workspace.folder} holds tasks of your own ({foreign[0]}); the demo keeps out of it. "
-            "Name another folder: winnow demo --workspace .winnow-demo"
+            "See them with `winnow app`, or name another folder: winnow demo --workspace .winnow-demo"
         )
 
 
 def _publish_strongest(workspace: Workspace, run: Run) -> Version:
-    """Publish the strongest new lesson of each of some domains, once; the rest waits for a person."""
-    if workspace.store.versions.head() > 0:
-        return workspace.store.versions.get(1)
+    """Publish the strongest new lesson of each of some domains, once and in one transaction; the rest waits.
+
+    Raises:
+        InputError: somebody has decided or published here already, or there is too little to publish.
+    """
+    with workspace.store.writing():
+        if workspace.store.versions.head() > 0:
+            first = workspace.store.versions.get(1)
+            if first.author != ACTOR:
+                raise InputError(f"Version 1 is {first.author}'s own; the demo publishes nothing beside it.")
+            return first
+        if staged := workspace.review.staged():
+            raise InputError(
+                f"You have approved {staged[0].id}: publish it (winnow publish), the demo does not."
+            )
+        chosen = _strongest(workspace, run)
+        if not chosen:
+            raise InputError(
+                "The run brought too few proposals for the demo to publish some and leave some waiting."
+            )
+        for proposal in chosen:
+            workspace.review.approve(proposal.id, ACTOR)
+        message = "Strongest lesson of each of four domains (approved by the demo itself)"
+        return workspace.review.publish(message, ACTOR)
+
+
+def _strongest(workspace: Workspace, run: Run) -> list[Proposal]:
     found, _ = workspace.store.proposals.page(["proposed"], run_id=run.id, limit=1000)
     best: dict[str, Proposal] = {}
     for proposal in found:
@@ -96,16 +120,7 @@ def _publish_strongest(workspace: Workspace, run: Run) -> Version:
         if operation.op == "add" and operation.domain in APPROVED_DOMAINS and proposal.evidence.findings:
             best.setdefault(operation.domain, proposal)
     waiting = workspace.overview().waiting_review
-    chosen = sorted(best.values(), key=lambda p: p.id)[: max(0, waiting - LEFT_WAITING)]
-    if not chosen and workspace.review.staged() == []:
-        raise InputError(
-            "The run brought too few proposals for the demo to publish some and leave some waiting."
-        )
-    for proposal in chosen:
-        workspace.review.approve(proposal.id, ACTOR)
-    return workspace.review.publish(
-        "Strongest lesson of each of four domains (approved by the demo itself)", ACTOR
-    )
+    return sorted(best.values(), key=lambda p: p.id)[: max(0, waiting - LEFT_WAITING)]
 
 
 def story(done: DemoDone, seconds: float) -> list[str]:

@@ -65,15 +65,15 @@ class Review:
         """
         with self._store.writing():
             proposal = self._undecided(proposal_id, "approve")
-            if text is not None:
-                proposal = _edited(proposal, text)
             library = self._store.versions.library()
+            if text is not None:
+                proposal = _edited(proposal, text, library)
             if moved := stale(proposal, library):
                 raise ApplyError(
                     f"{proposal.id} is stale: {moved}. Reject it, or edit it against the new text."
                 )
-            check_fit(proposal.effective, library)
             self._refuse_conflicts(proposal)
+            self._check_fit(proposal, library)
             decided = _decision(proposal, "approved", actor, self._store.events.clock())
             return self._store.proposals.decide(
                 decided,
@@ -94,7 +94,7 @@ class Review:
             InputError: it is decided already, or the text is not one.
         """
         with self._store.writing():
-            proposal = _edited(self._undecided(proposal_id, "edit"), text)
+            proposal = _edited(self._undecided(proposal_id, "edit"), text, self._store.versions.library())
             at = self._store.events.clock()
             changed = _decision(proposal, proposal.status, actor, at, reason=proposal.reason)
             looked_at = proposal.revision if revision is None else revision
@@ -161,6 +161,17 @@ class Review:
             undo = "" if proposal.status in ("published", "quarantined") else " Undo that first."
             raise InputError(f"Cannot {verb} {proposal.id}: it was {proposal.status} {how}.{undo}")
         return proposal
+
+    def _check_fit(self, proposal: Proposal, library: Library) -> None:
+        """Refuse what the library, as it will be with everything that is staged, cannot take."""
+        check_fit(proposal.effective, library)  # first alone, so that the message names what is live already
+        staged = self.staged()
+        after = library.apply(_changes(staged), self._store.versions.next_number())
+        try:
+            check_fit(proposal.effective, after.library)
+        except ApplyError as e:
+            rivals = ", ".join(p.id for p in staged)
+            raise ApplyError(f"{proposal.id} does not fit what is approved already ({rivals}): {e}") from e
 
     def _refuse_conflicts(self, proposal: Proposal) -> None:
         """Two staged changes of one experience would depend on their order: the reviewer has to choose."""
@@ -334,13 +345,16 @@ def _changes(staged: Sequence[Proposal]) -> list[Change]:
     ]
 
 
-def _edited(proposal: Proposal, text: str) -> Proposal:
+def _edited(proposal: Proposal, text: str, library: Library) -> Proposal:
+    """With the reviewer's own text, which was written against the library as it is now."""
     if isinstance(proposal.operation, Delete):
         raise InputError(
             f"{proposal.id} deletes {proposal.operation.experience_id}; a delete has no text to edit."
         )
     try:
-        changed = proposal.model_copy(update={"edited_text": text})
+        texts = {i: library.live(i).text for i in targets_of(proposal.operation)}
+        fresh = {"edited_text": text, "base_texts": texts, "base_version": library.version}
+        changed = proposal.model_copy(update=fresh)
         _ = changed.effective
     except (ValueError, ValidationError) as e:
         raise InputError(f"This cannot be the text of {proposal.id}: {e}.") from e

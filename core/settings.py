@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -58,9 +59,14 @@ class Endpoint(Record):
     @field_validator("base_url")
     @classmethod
     def _http(cls, value: str) -> str:
-        if value and not re.match(r"https?://[^\s/@]+", value):
-            raise ValueError("must start with http:// or https:// and hold no user name")
-        return value.rstrip("/")
+        if not value:
+            return value
+        parts = urlsplit(value.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must start with http:// or https:// and name a host")
+        if parts.username is not None or parts.query or parts.fragment:
+            raise ValueError("must hold no user name, password or query: keys stay in environment variables")
+        return value.strip().rstrip("/")
 
     @field_validator("key_env")
     @classmethod

@@ -34,4 +34,9 @@ def serve(folder: Path, port: int, address: str = "127.0.0.1") -> int:
     click.echo(f"Winnow is at http://{address}:{port} (Ctrl-C stops it).", err=True)
     environment = os.environ | {"WINNOW_WORKSPACE": str(folder)}
     # The folder of app.py is where Streamlit looks for .streamlit/config.toml.
-    return subprocess.run(command, env=environment, cwd=APP.parent, check=False).returncode
+    server = subprocess.Popen(command, env=environment, cwd=APP.parent)
+    try:
+        return server.wait()
+    except KeyboardInterrupt:  # the way to end it; the server got the same signal
+        server.wait()
+        return 0

@@ -19,9 +19,10 @@ def demo(desk: Desk, fresh: bool, serve: bool, port: int) -> None:
     """Run the whole loop on the sample project with the embedded model; again, it does only what is missing."""
     from core.demo import run_demo, story
     from core.workspace import workspace_path
+    from core.workspace.workspace import DATABASE
 
     folder = workspace_path(desk.folder)
-    if fresh and folder.exists():
+    if fresh and (folder / DATABASE).exists():
         kept = _move_aside(folder)
         click.echo(f"The old workspace is kept in {kept}.", err=True)
     started = time.monotonic()

@@ -29,7 +29,7 @@ def tasks() -> None:
 @click.option(
     "--verifier", help='What checks answers: a kind such as numeric, or JSON {"kind": ..., "options": {...}}.'
 )
-@click.option("--domain", help="Domain of all tasks; else the file's own, or 'general'.")
+@click.option("--domain", help="Domain of tasks whose row names none.")
 @click.option(
     "--split",
     type=click.Choice(SPLITS),
@@ -77,6 +77,10 @@ def import_tasks(
     ]
     if done.duplicates:
         lines.append(f"{plural(done.duplicates, 'row')} repeated another one word for word.")
+    if done.same_text:
+        lines.append(
+            f"{plural(done.same_text, 'task')} asked what an earlier one asks; kept, in the same split."
+        )
     if done.moved:
         lines.append(f"{plural(len(done.moved), 'task')} joined the split of a task with the same text.")
     lines += _aside([(r.line, r.reason) for r in done.set_aside]) + list(done.notes)

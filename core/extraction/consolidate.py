@@ -2,7 +2,7 @@
 
 1. An operation on an experience that is not live is quarantined.
 2. Drafts that say the same after normalisation are joined, their evidence united; so is an add that a live
-   experience already says.
+   experience of its domain already says (each domain may hold the same text).
 3. Of several operations on one experience, the one from the group with the higher mean |r_i - mean| stays; the
    others are superseded: kept, shown, restorable.
 4. A text of more than `MAX_WORDS` words gets one compression call; one that stays too long is kept as it was,
@@ -16,7 +16,6 @@ superseded + quarantined.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -170,7 +169,7 @@ async def consolidate(
 ) -> Consolidated:
     """All five steps; without a model, steps 1 to 3, and what is too long is noted.
 
-    A call that fails leaves the drafts as they are, and a note says so.
+    A reply that failed leaves the drafts as they are, and a note says so.
 
     Args:
         drafts: see `reconcile`.
@@ -180,6 +179,9 @@ async def consolidate(
         run_id: see `reconcile`.
         seed: of the sampling.
         alike: whether two texts may say the same; it only decides what the model is asked about.
+
+    Raises:
+        ModelUnavailableError, BudgetError, InputError: see `replies.ask`.
     """
     table = _reconciled(drafts, library, strengths or {}, run_id)
     if model is not None:
@@ -224,19 +226,23 @@ def _quarantine_unknown(table: _Table, run_id: str | None) -> None:
 
 
 def _join_equals(table: _Table) -> None:
-    said = {normalise(e.text): e.id for e in reversed([*table.live.values()])}
+    said: dict[tuple[str | None, str], str] = {
+        (normalise(e.text), e.domain): e.id for e in reversed([*table.live.values()])
+    }
     kept: dict[tuple[Any, ...], Draft] = {}
     for draft in table.drafts:
         form = normalise(draft.text) if draft.text is not None else None
         targets = targets_of(draft.operation)
-        if isinstance(draft.operation, Add) and form in said:
-            domain = table.live[said[form]].domain
-            table.join(draft, said[form], f"the library says it already, in the domain {domain}")
+        own = draft.operation.domain if isinstance(draft.operation, Add) else ""
+        if isinstance(draft.operation, Add) and (known := said.get((form, own))) is not None:
+            reason = f"the library says it already, in the domain {own}"
+            table.join(
+                draft, known, _both(reason, draft.rationale, ". ")
+            )  # which holds what it was shortened from
             continue
         if draft.operation.op == "modify" and form == normalise(table.live[targets[0]].text):
-            table.join(draft, targets[0], "it would change nothing")
+            table.join(draft, targets[0], _both("it would change nothing", draft.rationale, ". "))
             continue
-        own = draft.operation.domain if isinstance(draft.operation, Add) else ""
         key = (draft.operation.op, tuple(sorted(targets)), form, own)
         if key in kept:
             table.join(draft, kept[key].text or targets[0], "another draft says the same")
@@ -272,9 +278,9 @@ def _settle_conflicts(table: _Table, strengths: Mapping[str, float]) -> None:
 
 
 def _join_adds_to_changes(table: _Table) -> None:
-    """An add that a modify or merge of this batch will say anyway needs no second experience."""
+    """An add that a modify or merge of this batch will say anyway, in its domain, needs no second experience."""
     changes = {
-        normalise(d.text): i
+        (normalise(d.text), _domain(d, table)): i
         for i, d in enumerate(table.drafts)
         if d.operation.op != "add" and d.text is not None
     }
@@ -282,7 +288,7 @@ def _join_adds_to_changes(table: _Table) -> None:
     for i, draft in enumerate(table.drafts):
         if (
             isinstance(draft.operation, Add)
-            and (into := changes.get(normalise(draft.operation.text))) is not None
+            and (into := changes.get((normalise(draft.operation.text), draft.operation.domain))) is not None
         ):
             table.join(
                 draft, kept[into].text or "", f"a {kept[into].operation.op} of this batch says the same"
@@ -342,10 +348,7 @@ async def _compress(table: _Table, model: ChatModel, seed: int) -> None:
     async def one(i: int) -> None:
         table.drafts[i] = await _compressed(table.drafts[i], model, seed, table.calls)
 
-    async with asyncio.TaskGroup() as tasks:
-        for i, draft in enumerate(table.drafts):
-            if _too_long(draft):
-                tasks.create_task(one(i))
+    await replies.all_of([one(i) for i, draft in enumerate(table.drafts) if _too_long(draft)])
 
 
 async def _compressed(draft: Draft, model: ChatModel, seed: int, calls: Counter[str]) -> Draft:

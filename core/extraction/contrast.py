@@ -137,6 +137,9 @@ async def contrast(
         seed: of the sampling.
         withhold_answer: keep the right answer from the model (self-contrast).
         calls: is counted up under "contrast" and "retry".
+
+    Raises:
+        ModelUnavailableError, BudgetError, InputError: see `replies.ask`.
     """
     counter = Counter[str]() if calls is None else calls
     usable = [s for s in summaries if isinstance(s, Summary)]

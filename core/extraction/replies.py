@@ -8,15 +8,17 @@
    why, alone, and never becomes another operation.
 5. A reply that cannot be used is asked for once more, with the reader's complaint; the cut-off one, too:
    half a JSON value is never patched up.
+6. A reply that failed is data; what stops every call (a bad key, a spent budget) is raised, and ends the run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -24,7 +26,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from core.errors import AnswerError, InputError, ModelError
+from core.errors import AnswerError, InputError, WinnowError
 from core.experience import KINDS, Add, Delete, Kind, Merge, Modify
 from core.ports import ChatModel, Completion, Sampling
 from core.rollout import Message
@@ -106,7 +108,7 @@ async def ask(
     calls: Counter[str],
     retry: bool = True,
 ) -> Answer[T]:
-    """Ask for one reply, and once more with the complaint where it cannot be used. Never raises `ModelError`.
+    """Ask for one reply, and once more with the complaint where it cannot be used.
 
     Args:
         model: who is asked.
@@ -117,6 +119,11 @@ async def ask(
         stage: under which name the call is counted in `calls`; a second call is counted as "retry".
         calls: is counted up.
         retry: whether there may be a second call.
+
+    Raises:
+        ModelUnavailableError: the endpoint cannot be used at all.
+        BudgetError: the cap of the run would be passed.
+        InputError: the key's variable is not set, or (TrustError) may not be read.
     """
     first = await _ask_once(model, messages, sampling, read, stage, calls)
     if not first.error or not first.replied or not retry:
@@ -138,10 +145,7 @@ async def _ask_once(
     stage: str,
     calls: Counter[str],
 ) -> Answer[T]:
-    try:
-        replies = await model.complete(messages, sampling)
-    except ModelError as e:
-        return Answer(None, error=str(e), replied=False)
+    replies = await model.complete(messages, sampling)  # what it raises concerns every other call as well
     calls[stage] += 1
     reply = replies[0] if replies else "The endpoint gave no reply."
     if isinstance(reply, str):
@@ -153,6 +157,25 @@ async def _ask_once(
     except (AnswerError, InputError) as e:
         return Answer(None, reply.text, str(e))
     return Answer(value, reply.text, complaint)
+
+
+async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of what is asked for at the same time, in the order of `work`.
+
+    Raises:
+        WinnowError: the first one that came up, alone; what else was under way is cancelled and has ended.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except* WinnowError as several:
+        raise _first_of_all(several) from None
+    return [task.result() for task in tasks]
+
+
+def _first_of_all(several: BaseExceptionGroup[WinnowError]) -> WinnowError:
+    first = several.exceptions[0]
+    return _first_of_all(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def reply_tokens(context_length: int, wanted: int) -> int:

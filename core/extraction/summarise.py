@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import bisect
 import json
 import re
@@ -106,6 +105,9 @@ async def summarise(
         withhold_answer: keep the right answer and the verifiers' reasons from the model.
         calls: is counted up under "summarise" and "retry".
         done: is called after each rollout.
+
+    Raises:
+        ModelUnavailableError, BudgetError, InputError: see `replies.ask`; the other calls are cancelled.
     """
     counter = Counter[str]() if calls is None else calls
     rollouts = [r for r in group.rollouts if r.outcome == "scored"]
@@ -131,12 +133,7 @@ async def summarise(
                 done()
         return answer
 
-    asked = {key: asyncio.ensure_future(one(r)) for key, r in first_of.items()}
-    try:
-        answers = dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
-    finally:
-        for future in asked.values():
-            future.cancel()
+    answers = dict(zip(first_of, await replies.all_of(map(one, first_of.values())), strict=True))
     return [_summary(r, answers[keys[r.id]]) for r in rollouts]
 
 

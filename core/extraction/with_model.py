@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from pydantic import Field
 
 from core.advantage import mean_deviation
 from core.experience import Experience
+from core.extraction import replies
 from core.extraction.consolidate import Consolidated, consolidate
 from core.extraction.contrast import Contrast, SemanticAdvantage, contrast
 from core.extraction.draft import Draft
@@ -54,7 +54,8 @@ async def extract(
     """Summarise, contrast, consolidate. A group goes on to its contrast as soon as its own summaries are in.
 
     Groups that are not informative cost no call; without an informative one there is none at all. What goes
-    wrong in one group is data: it ends in `failed` with its reason, and the others go on.
+    wrong in one group is data: it ends in `failed` with its reason, and the others go on. What stops every call
+    is raised, and the same call again goes on from the replies in the cache.
 
     Args:
         groups: each group of the batch with its task; the result does not depend on which finishes first.
@@ -67,6 +68,11 @@ async def extract(
             come first, and are counted in `operations_in`.
         withhold_answer: keep the right answers from the model (self-contrast).
         alike: see `consolidate`.
+
+    Raises:
+        ModelUnavailableError: the endpoint cannot be used at all.
+        BudgetError: the cap of the run would be passed.
+        InputError: the key's variable is not set, or (TrustError) may not be read.
     """
     informative = [(task, group) for task, group in groups if group.status == "informative"]
     calls = Counter[str]()
@@ -139,6 +145,4 @@ async def _taught(
         progress("Contrasting groups", contrasted, len(groups))
         return _Taught(summaries, found)
 
-    async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(one(task, group)) for task, group in groups]
-    return [task.result() for task in running]
+    return await replies.all_of(one(task, group) for task, group in groups)

@@ -26,7 +26,7 @@ CREATE TABLE roles (role TEXT PRIMARY KEY, endpoint TEXT NOT NULL) STRICT;
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, kind TEXT NOT NULL, request TEXT NOT NULL,
     config TEXT NOT NULL, library_version INTEGER NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL,
-    note TEXT NOT NULL DEFAULT '', report TEXT NOT NULL DEFAULT '{}',
+    note TEXT NOT NULL DEFAULT '', report TEXT NOT NULL DEFAULT '{}', spent TEXT NOT NULL DEFAULT '{}',
     created_at TEXT NOT NULL, finished_at TEXT
 ) STRICT;
 CREATE INDEX runs_by_request ON runs (request);
@@ -72,13 +72,13 @@ CREATE TABLE versions (
     message TEXT NOT NULL, created_at TEXT NOT NULL, size INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE experiences (
-    id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, confidence REAL NOT NULL, uses INTEGER NOT NULL DEFAULT 0,
-    wins INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE experience_states (
     experience_id TEXT NOT NULL REFERENCES experiences (id), from_version INTEGER NOT NULL REFERENCES versions (number),
     to_version INTEGER, text TEXT NOT NULL, kind TEXT NOT NULL, domain TEXT NOT NULL, status TEXT NOT NULL,
-    merged_into TEXT, proposal_id TEXT, learned_on TEXT NOT NULL, PRIMARY KEY (experience_id, from_version)
+    merged_into TEXT, proposal_id TEXT, learned_on TEXT NOT NULL, confidence REAL NOT NULL,
+    uses INTEGER NOT NULL, wins INTEGER NOT NULL, PRIMARY KEY (experience_id, from_version)
 ) STRICT;
 CREATE INDEX states_by_version ON experience_states (to_version, from_version);
 

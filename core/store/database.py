@@ -62,11 +62,11 @@ class Database:
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield
-        except BaseException:
+            connection.execute("COMMIT")
+        except BaseException:  # a COMMIT that fails leaves the transaction open: later writes would join it
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        connection.execute("COMMIT")
 
     def rows(self, sql: str, *parameters: object) -> list[Row]:
         """All rows of a query, each a dict."""

@@ -23,7 +23,7 @@ DECIDED = {
     "published_in",
     "experience_id",
 }
-"""What decisions change; the rest of a proposal is written once."""
+"""What decisions change, besides the base that an edit is written against."""
 
 COLUMNS = "id, run_id, body, extractor, " + ", ".join(sorted(DECIDED))
 
@@ -126,7 +126,7 @@ class Proposals:
             ApplyError: it was decided on meanwhile; the message says by whom and how.
         """
         decided = proposal.model_copy(update={"revision": revision + 1})
-        values = {name: getattr(decided, name) for name in sorted(DECIDED)}
+        values = {name: getattr(decided, name) for name in sorted(DECIDED)} | {"body": _body(decided)}
         with self._database.writing():
             changed = self._database.execute(
                 f"UPDATE proposals SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND revision = ?",
@@ -151,7 +151,6 @@ def strength(proposal: Proposal) -> float:
 
 
 def _row(proposal: Proposal, proposal_id: str, number: int) -> Row:
-    body = proposal.model_dump(mode="json", exclude={"id", "run_id", "extractor", *DECIDED})
     return {
         "id": proposal_id,
         "number": number,
@@ -160,9 +159,13 @@ def _row(proposal: Proposal, proposal_id: str, number: int) -> Row:
         "domain": getattr(proposal.operation, "domain", None) or "",
         "extractor": proposal.extractor,
         "strength": strength(proposal),
-        "body": canonical_json(body),
+        "body": _body(proposal),
         **{name: getattr(proposal, name) for name in sorted(DECIDED)},
     }
+
+
+def _body(proposal: Proposal) -> str:
+    return canonical_json(proposal.model_dump(mode="json", exclude={"id", "run_id", "extractor", *DECIDED}))
 
 
 def _proposal(row: Row) -> Proposal:

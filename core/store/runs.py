@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from core.errors import NotFoundError
+from core.errors import InputError, NotFoundError
 from core.record import canonical_json
 from core.rollout import Extraction, Group, GroupRow, Rollout, Run, RunStatus, Tally, Task, Trajectory, Usage
 from core.settings import RunConfig
@@ -88,11 +88,17 @@ class Runs:
             if self._database.value("SELECT status FROM runs WHERE id = ?", run_id) == status:
                 return
             self._database.execute(
-                "UPDATE runs SET status = ?, note = iif(? = '', note, ?), finished_at = ? WHERE id = ?",
-                *(status, note, note, finished, run_id),
+                "UPDATE runs SET status = ?, note = iif(kind = 'recorded', note, ?), finished_at = ? WHERE id = ?",
+                *(status, note, finished, run_id),
             )
             if status in ("done", "failed"):
                 self._events.append(actor, f"run.{status}", run_id, note=note)
+
+    def add_spent(self, run_id: str, spent: Usage) -> None:
+        """Count what was really sent for a run, retries included; replies from the cache cost nothing."""
+        with self._database.writing():
+            total = self.get(run_id).spent + spent
+            self._database.execute("UPDATE runs SET spent = ? WHERE id = ?", total.canonical(), run_id)
 
     def save_extraction(self, run_id: str, extraction: Extraction) -> None:
         with self._database.writing():
@@ -133,6 +139,7 @@ class Runs:
             tally=self.tally(row["id"]),
             extraction=Extraction(**json.loads(row["report"])),
             usage=self._usage(row["id"]),
+            spent=Usage(**json.loads(row["spent"])),
             created_at=row["created_at"],
             finished_at=row["finished_at"],
         )
@@ -173,8 +180,14 @@ class Runs:
         return [(row["id"], row["task_id"], row["batch"]) for row in rows]
 
     def reopen_failed(self, run_id: str, actor: str) -> int:
-        """Put groups with broken-off rollouts back into the queue; replies that came are in the cache."""
+        """Put groups with broken-off rollouts back into the queue; replies that came are in the cache.
+
+        Raises:
+            InputError: its rollouts were recorded elsewhere; they cannot be sampled again.
+        """
         with self._database.writing():
+            if self.get(run_id).kind != "sampled":
+                raise InputError(f"{run_id} holds recorded rollouts; they cannot be sampled again.")
             ids = [r["id"] for r in self._database.rows(
                 "SELECT id FROM groups WHERE run_id = ? AND (status = 'failed' OR errors > 0)", run_id
             )]  # fmt: skip

@@ -18,8 +18,8 @@ from core.store.runs import Runs
 from core.store.tasks import Tasks
 from core.store.versions import Versions
 
-VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "duration_s"}
-"""Columns that tell when and how long: two equal histories differ in nothing else."""
+VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "duration_s", "spent"}
+"""Columns that tell when, how long, and how often something was sent: equal histories differ in nothing else."""
 
 
 def utc_now() -> str:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from core.importers.splits import text_key
 from core.record import canonical_json, content_hash
 from core.rollout import SetAside, Split, Task
 from core.store.database import Database, Row
 from core.store.events import Events
-from core.words import normalise
 
 
 class Added(NamedTuple):
@@ -49,13 +49,13 @@ class Tasks:
                     if not same:
                         refused.append(_other_task(task, line, source))
                     continue
-                text_key = content_hash(normalise(task.question))
-                split = self._database.value("SELECT split FROM tasks WHERE text_key = ? LIMIT 1", text_key)
+                same_text = content_hash(text_key(task.question))
+                split = self._database.value("SELECT split FROM tasks WHERE text_key = ? LIMIT 1", same_text)
                 if split and split != task.split:
                     moved.append(task.id)
                     task = task.model_copy(update={"split": split})  # noqa: PLW2901
                 ordinal += 1
-                self._database.insert("tasks", _row(task, ordinal, text_key, source, self._events.clock()))
+                self._database.insert("tasks", _row(task, ordinal, same_text, source, self._events.clock()))
                 added += 1
             self.set_aside(refused)
             if added or refused:  # the same file again changes nothing, not even the log

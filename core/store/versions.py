@@ -58,7 +58,7 @@ class Versions:
         """
         version = self.head() if number is None else self.get(number).number
         rows = self._database.rows(
-            "SELECT e.id, s.text, s.kind, s.domain, e.confidence, e.uses, e.wins, e.epoch, s.status, s.merged_into,"
+            "SELECT e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins, e.epoch, s.status, s.merged_into,"
             f" s.proposal_id, s.learned_on FROM experience_states s JOIN experiences e ON e.id = s.experience_id"
             f" WHERE {AT} ORDER BY e.number",
             version,
@@ -76,7 +76,7 @@ class Versions:
             NotFoundError: there never was such an experience.
         """
         rows = self._database.rows(
-            "SELECT s.from_version, s.to_version, e.id, s.text, s.kind, s.domain, e.confidence, e.uses, e.wins,"
+            "SELECT s.from_version, s.to_version, e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins,"
             " e.epoch, s.status, s.merged_into, s.proposal_id, s.learned_on FROM experience_states s"
             " JOIN experiences e ON e.id = s.experience_id WHERE e.id = ? ORDER BY s.from_version",
             experience_id,
@@ -126,16 +126,10 @@ class Versions:
             self._database.insert("experience_states", _state(experience, number))
 
     def _save_identity(self, experience: Experience) -> None:
-        """Keep what belongs to the id and not to a version: credit, and when it was born."""
+        """Keep what belongs to the id for life."""
         self._database.execute(
-            "INSERT INTO experiences (id, number, confidence, uses, wins, epoch) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-            " ON CONFLICT (id) DO UPDATE SET confidence = ?3, uses = ?4, wins = ?5",
-            experience.id,
-            int(experience.id.rpartition("-")[2]),
-            experience.confidence,
-            experience.uses,
-            experience.wins,
-            experience.epoch,
+            "INSERT INTO experiences (id, number, epoch) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            *(experience.id, int(experience.id.rpartition("-")[2]), experience.epoch),
         )
 
     def as_of(self, library: Library, head: Library) -> Library:
@@ -164,4 +158,7 @@ def _state(experience: Experience, from_version: int) -> Row:
         "merged_into": experience.merged_into,
         "proposal_id": experience.proposal_id,
         "learned_on": experience.learned_on,
+        "confidence": experience.confidence,
+        "uses": experience.uses,
+        "wins": experience.wins,
     }

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.advantage import mean_deviation
-from core.errors import ModelUnavailableError
 from core.extraction.draft import Draft, Outcome
 from core.library import Library
 from core.ports import Progress
@@ -47,6 +46,9 @@ async def extract(
 
     Evidence is counted over all groups of the run: a batch of mixed domains would have too few of each. The LLM
     stages work batch by batch, as in the TF-GRPO paper. What both found is reconciled by the rules of DESIGN 2.6.
+
+    Raises:
+        ModelUnavailableError, BudgetError, InputError: no call can be made, see `with_model.extract`.
     """
     from core.extraction import from_evidence
     from core.extraction.consolidate import reconcile
@@ -83,12 +85,11 @@ async def _ask(
     async with aclosing(models.chat(run.config.extraction_endpoint or "", budget)) as model:
         for batch in sorted({group.batch for _, group in pairs}):
             own = [(task, group) for task, group in pairs if group.batch == batch]
-            batch_found = await with_model.extract(
-                own, list(library), model, run_id=run.id, seed=run.config.seed, progress=progress
+            found.append(
+                await with_model.extract(
+                    own, list(library), model, run_id=run.id, seed=run.config.seed, progress=progress
+                )
             )
-            if len(batch_found.failed) == len(own):  # one group that fails is data; all of them are an outage
-                raise ModelUnavailableError(next(iter(batch_found.failed.values())))
-            found.append(batch_found)
     return found
 
 

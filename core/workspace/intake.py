@@ -32,6 +32,8 @@ class TasksImported(Record):
     set_aside: tuple[SetAside, ...] = ()
     moved: tuple[str, ...] = ()
     """Put into another split, because a task with the same text is in it."""
+    same_text: int = 0
+    """Tasks that ask the same as an earlier one of the file under another id; kept, in the same split."""
     notes: tuple[str, ...] = ()
 
 
@@ -47,6 +49,8 @@ class RolloutsImported(Record):
     informative: int
     unscored: int
     errors: int
+    moved: tuple[str, ...] = ()
+    """Tasks that went to another split, because a task with the same text is in it."""
     known: bool = False
     """The same file was imported before; nothing was changed."""
     set_aside: tuple[SetAside, ...] = ()
@@ -98,6 +102,7 @@ class Intake:
             duplicates=file.rows - len(file.tasks) - len(file.rejected),
             set_aside=(*aside, *added.refused),
             moved=added.moved,
+            same_text=len(file.duplicate_texts),
             notes=file.notes,
         )
 
@@ -120,8 +125,6 @@ class Intake:
             SetAside(kind="rollout", source=source, line=r.line, reason=r.reason, raw=r.raw)
             for r in file.rejected
         ]
-        if there := self._store.runs.by_request(file.content_hash):
-            return self._report(source, file, there.id, 0, aside, known=True)
         if not file.rollouts:
             with self._store.writing():
                 self._store.tasks.set_aside(aside)
@@ -132,6 +135,8 @@ class Intake:
     def _save(self, file: RecordedFile, source: str, aside: list[SetAside], actor: str) -> RolloutsImported:
         groups = _grouped(file)
         with self._store.writing():
+            if there := self._store.runs.by_request(file.content_hash):
+                return self._report(source, file, there.id, 0, (), aside, known=True)
             self._store.tasks.set_aside(aside)
             tasks = list({t.id: t for t, _, _ in groups}.values())
             added = self._store.tasks.add(tasks, [0] * len(tasks), source, actor)
@@ -139,7 +144,7 @@ class Intake:
                 raise InputError(f"{source}: {added.refused[0].reason}.")
             models = sorted({model for _, model, _ in groups})
             run_id = self._store.runs.create(
-                RunConfig(group_size=max(2, *(len(rs) for _, _, rs in groups))),
+                RunConfig(),
                 [task for task, _, _ in groups],
                 [0] * len(groups),
                 request=file.content_hash,
@@ -153,7 +158,7 @@ class Intake:
             for (group_id, _, _), (task, _, recorded) in zip(waiting, groups, strict=True):
                 self._store.runs.save_group(_group(group_id, run_id, task, recorded))
             self._store.runs.set_status(run_id, "done", actor)
-        return self._report(source, file, run_id, added.added, aside)
+        return self._report(source, file, run_id, added.added, added.moved, aside)
 
     def _report(
         self,
@@ -161,11 +166,13 @@ class Intake:
         file: RecordedFile,
         run_id: str,
         tasks_added: int,
+        moved: tuple[str, ...],
         aside: list[SetAside],
         known: bool = False,
     ) -> RolloutsImported:
         tally = self._store.runs.get(run_id).tally
         errors = sum(r.error is not None for r in file.rollouts)
+        scored = len(self._store.runs.rewards(run_id))
         return RolloutsImported(
             source=source,
             run_id=run_id,
@@ -174,10 +181,11 @@ class Intake:
             tasks_added=tasks_added,
             groups=tally.total,
             informative=tally.informative,
-            unscored=sum(r.error is None and r.reward is None and not r.scores for r in file.rollouts),
+            unscored=len(file.rollouts) - errors - scored,
             errors=errors,
             known=known,
             set_aside=tuple(aside),
+            moved=moved,
             notes=file.notes,
         )
 
@@ -192,27 +200,31 @@ def _grouped(file: RecordedFile) -> list[tuple[Task, str, list[Recorded]]]:
 
 
 def _group(group_id: str, run_id: str, task: Task, recorded: list[Recorded]) -> Group:
-    rollouts = tuple(_rollout(group_id, task, i, r) for i, r in enumerate(recorded))
-    group = Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=rollouts)
+    """A recorded reward stands, since whoever recorded it may have weighed otherwise; else the scores are weighed."""
+    rollouts = tuple(_rollout(group_id, task, r) for r in recorded)
+    group = finish(Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=rollouts))
     if all(r.reward is None for r in recorded):
-        return finish(group)
-    # A recorded reward wins over what the scores would give: whoever recorded it may have weighed otherwise.
-    return settle(group, [r.reward for r in rollouts])
+        return group
+    return settle(
+        group,
+        [g.reward if r.reward is None else r.reward for g, r in zip(group.rollouts, recorded, strict=True)],
+    )
 
 
-def _rollout(group_id: str, task: Task, replicate: int, recorded: Recorded) -> Rollout:
+def _rollout(group_id: str, task: Task, recorded: Recorded) -> Rollout:
     scores = recorded.scores
     if recorded.error is None and recorded.reward is None and not scores:
         scores = verdict(task, recorded.trajectory, make_verifier(task.verifier))
     return Rollout(
-        id=f"{group_id}-{replicate}",
+        id=f"{group_id}-{recorded.replicate}",
         group_id=group_id,
         task_id=task.id,
-        replicate=replicate,
+        replicate=recorded.replicate,
         trajectory=recorded.trajectory,
         scores=scores,
         reward=recorded.reward,
         usage=recorded.usage,
         error=recorded.error,
         model=recorded.model,
+        duration_s=recorded.duration_s,
     )

@@ -6,32 +6,33 @@ import asyncio
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
+from pydantic import JsonValue
 
-from core.errors import BusyError, InputError, ModelError
-from core.experience import Operation, Proposal, ProposalStatus, targets_of, text_of
+from core.errors import BusyError, InputError, WinnowError
 from core.library import Library
 from core.ports import Progress, silent
 from core.record import Record, content_hash
-from core.rollout import Run, Task
+from core.rollout import Extraction, Run, Task, Usage
 from core.runner import Assignment, Runner
 from core.settings import Endpoint, RunConfig
 from core.store import Store
 from core.verifiers import make_verifier
-from core.words import normalise
-from core.workspace.extracting import Found, Pair, extract
+from core.workspace.extracting import Pair, extract
 from core.workspace.models import Models
 from core.workspace.prompts import Prompts
+from core.workspace.proposing import save_proposals
 
 if TYPE_CHECKING:
-    from core.extraction.draft import Draft
     from core.llm import Budget
 
+CAPS = {"max_calls", "max_tokens_total", "max_cost_usd"}
+"""Settings of a run that do not change what it is."""
 
 PROBE_S = 1.0
 """`busy` holds a run's lock for a moment: who wants to work waits so long before it believes that it is taken."""
@@ -45,7 +46,7 @@ class Plan(Record):
     library_version: int
     model: str
     calls: int
-    """Requests at most, retries apart: a reply that is in the cache costs none."""
+    """Requests for rollouts at most, retries and extraction apart: a reply that is in the cache costs none."""
     request: str
     """Hash of what is asked for: the same again is the same run."""
     resumes: str | None = None
@@ -70,8 +71,7 @@ class Learning:
             NotFoundError: there is no such endpoint or library version.
         """
         endpoint = self._models.get(config.endpoint)
-        if config.extraction_endpoint:
-            self._models.get(config.extraction_endpoint)
+        extractor = self._models.get(config.extraction_endpoint) if config.extraction_endpoint else None
         if config.max_tokens >= endpoint.context_length:
             raise InputError(
                 f"max_tokens {config.max_tokens} leaves no room for a prompt: {endpoint.name} has a context of "
@@ -80,8 +80,9 @@ class Learning:
         tasks = _seeded(self._store.tasks.select(config.split, config.domains), config)
         if not tasks:
             raise InputError(_no_tasks(config, self._store.tasks.counts()))
-        asked = config.model_dump(mode="json", exclude={"max_calls", "max_tokens_total", "max_cost_usd"})
-        request = content_hash([asked, endpoint.model, endpoint.base_url, [t.canonical() for t in tasks]])
+        asked = config.model_dump(mode="json", exclude=CAPS)
+        models = [_identity(endpoint), _identity(extractor) if extractor else None]
+        request = content_hash([asked, models, [t.canonical() for t in tasks]])
         head = self._store.versions.head()
         version = (
             head
@@ -104,13 +105,9 @@ class Learning:
 
     def start(self, config: RunConfig, actor: str) -> Run:
         """Write a run down, or find the one of the same request; nothing is sampled yet."""
-        plan = self.plan(config)
-        if plan.resumes:
-            return self._store.runs.get(plan.resumes)
         with self._store.writing():
-            if there := self.plan(config).resumes:  # somebody else started it meanwhile
-                return self._store.runs.get(there)
-            run_id = self._store.runs.create(
+            plan = self.plan(config)
+            run_id = plan.resumes or self._store.runs.create(
                 config,
                 plan.tasks,
                 [i // config.batch_size for i in range(len(plan.tasks))],
@@ -145,70 +142,85 @@ class Learning:
 
         Raises:
             BusyError: another process works on it.
-            ModelUnavailableError: the endpoint cannot be used; what was finished is kept.
+            ModelUnavailableError: an endpoint cannot be used; what was finished is kept.
             BudgetError: its cap is reached; likewise.
+            InputError: the key of an endpoint cannot be read; likewise.
         """
-        self._locks.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self._locks / f"{run_id}.lock")
-        try:
-            with lock.acquire(timeout=PROBE_S):
-                return self._work(run_id, actor, progress, caps)
-        except Timeout as e:
-            raise BusyError(f"Another process works on {run_id}; wait for it, or stop it first.") from e
+        with self._holding(run_id):
+            run = self._store.runs.get(run_id)
+            if run.status == "done":
+                return run
+            self._store.runs.set_status(run_id, "running", actor)
+            budget = _budget(caps or run.config, run.spent)
+            try:
+                asyncio.run(self._learn(run, actor, progress, budget))
+            except WinnowError as e:
+                self._store.runs.set_status(run_id, "waiting", actor, str(e))
+                raise
+            finally:
+                self._store.runs.add_spent(run_id, budget.spent - run.spent)
+            return self._store.runs.get(run_id)
 
-    def _work(self, run_id: str, actor: str, progress: Progress, caps: RunConfig | None) -> Run:
+    def retry(self, run_id: str, actor: str) -> int:
+        """Put the groups of a run whose rollouts broke off back into its queue; gives how many.
+
+        Raises:
+            InputError: nothing broke off, or the rollouts were recorded elsewhere.
+            BusyError: another process works on it.
+        """
+        with self._holding(run_id):
+            reopened = self._store.runs.reopen_failed(run_id, actor)
+        if not reopened:
+            raise InputError(f"No rollout of {run_id} broke off; there is nothing to retry.")
+        return reopened
+
+    def untaught(self, run_id: str) -> bool:
+        """Whether nobody drew lessons from a finished run yet."""
         run = self._store.runs.get(run_id)
-        if run.status == "done":
-            return run
-        self._store.runs.set_status(run_id, "running", actor)
-        try:
-            asyncio.run(self._learn(run, actor, progress, caps or run.config))
-        except ModelError as e:
-            self._store.runs.set_status(run_id, "waiting", actor, str(e))
-            raise
-        return self._store.runs.get(run_id)
+        return run.status == "done" and run.extraction == Extraction()
 
     def propose(self, run_id: str, actor: str, progress: Progress = silent) -> Run:
         """Draw lessons from the informative groups of a finished run, such as recorded rollouts; no model is asked.
 
-        What waits for a decision already is not proposed twice.
+        What was proposed before is not proposed twice.
 
         Raises:
-            InputError: the run is not finished, or its tasks are not there to teach.
+            InputError: the run is not finished, or holds nothing that may teach.
         """
         from core.llm import Budget
 
         run = self._store.runs.get(run_id)
         if run.status != "done":
             raise InputError(f"{run_id} is not finished: `winnow run --resume {run_id}` goes on with it.")
-        if not teaches(run):
-            raise InputError(
-                f"{run_id} is on {run.config.split} tasks; only train tasks teach (DESIGN 2.10)."
-            )
+        pairs = self._informative(run_id)
+        if not pairs:
+            raise InputError(f"{run_id} has no informative group of train tasks, and only train tasks teach.")
         library = self._store.versions.library()
         offline = run.model_copy(
             update={"config": run.config.model_copy(update={"extraction_endpoint": None})}
         )
-        found = asyncio.run(
-            extract(offline, self._informative(run_id), library, self._models, Budget(), progress)
-        )
-        self._propose(run, library, found, actor)
+        found = asyncio.run(extract(offline, pairs, library, self._models, Budget(), progress))
+        save_proposals(self._store, run, library, found, actor)
         return self._store.runs.get(run_id)
 
-    async def _learn(self, run: Run, actor: str, progress: Progress, caps: RunConfig) -> None:
-        from core.llm import Budget
+    @contextmanager
+    def _holding(self, run_id: str) -> Iterator[None]:
+        self._locks.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self._locks / f"{run_id}.lock")
+        try:
+            lock.acquire(timeout=PROBE_S)
+        except Timeout as e:
+            raise BusyError(f"Another process works on {run_id}; wait for it, or stop it first.") from e
+        try:
+            yield
+        finally:
+            lock.release()
 
-        budget = Budget(
-            max_calls=caps.max_calls,
-            max_tokens=caps.max_tokens_total,
-            max_cost_usd=caps.max_cost_usd,
-            spent=run.usage,
-        )
+    async def _learn(self, run: Run, actor: str, progress: Progress, budget: Budget) -> None:
         library = self._store.versions.library(run.library_version)
         await self._sample(run, library, budget, progress)
-        learned = self._informative(run.id) if teaches(run) else []
-        found = await extract(run, learned, library, self._models, budget, progress)
-        self._propose(run, library, found, actor)
+        found = await extract(run, self._informative(run.id), library, self._models, budget, progress)
+        save_proposals(self._store, run, library, found, actor)
 
     async def _sample(self, run: Run, library: Library, budget: Budget, progress: Progress) -> None:
         waiting = self._store.runs.waiting(run.id)
@@ -225,13 +237,16 @@ class Learning:
                 in_flight=_groups_in_flight(endpoint, run.config),
             )
             assignments = [
-                Assignment(group_id, run.id, self._task(task_id), batch=i) for group_id, task_id, i in waiting
+                Assignment(group_id, run.id, self._task(task_id), batch=batch)
+                for group_id, task_id, batch in waiting
             ]
             await runner.sample(assignments, self._store.runs.save_group, progress)
 
     def _informative(self, run_id: str) -> list[Pair]:
+        """The groups that may teach: trial tasks select and final tasks report (DESIGN 2.10)."""
         groups = self._store.runs.groups(run_id, "informative")
-        return [(self._task(g.task_id), g) for g in groups]
+        pairs = [(self._task(g.task_id), g) for g in groups]
+        return [(task, group) for task, group in pairs if task.split == "train"]
 
     def _task(self, task_id: str) -> Task:
         found = self._store.tasks.find(task_id)
@@ -239,56 +254,31 @@ class Learning:
             raise AssertionError("groups refer to tasks by a foreign key")
         return found
 
-    def _propose(self, run: Run, library: Library, found: Found, actor: str) -> None:
-        """Write down all proposals of a run and that it is done, in one transaction."""
-        with self._store.writing():
-            fresh, joined = self._not_yet_proposed(found.drafts)
-            proposals = [_proposal(d, run, library, "proposed", "") for d in fresh]
-            proposals += [_proposal(s.draft, run, library, "superseded", s.reason) for s in found.superseded]
-            self._store.proposals.add(proposals, actor)
-            self._store.proposals.quarantine(found.outcome.quarantined)
-            self._store.runs.save_semantic(found.semantic)
-            counted = {"proposed": len(fresh), "joined": found.extraction.joined + joined}
-            self._store.runs.save_extraction(run.id, found.extraction.model_copy(update=counted))
-            self._store.runs.set_status(run.id, "done", actor)
 
-    def _not_yet_proposed(self, drafts: Sequence[Draft]) -> tuple[list[Draft], int]:
-        """Leave out what waits for a decision already, word for word: a second run finds the same lessons again."""
-        waiting, _ = self._store.proposals.page(["proposed", "deferred", "approved"], limit=100_000)
-        there = {_same(p.operation) for p in waiting}
-        fresh = [d for d in drafts if _same(d.operation) not in there]
-        return fresh, len(drafts) - len(fresh)
+def _budget(caps: RunConfig, spent: Usage) -> Budget:
+    from core.llm import Budget
 
-
-def teaches(run: Run) -> bool:
-    """Whether lessons may be drawn from a run: trial tasks select and final tasks report, they never teach."""
-    return run.config.split == "train"
-
-
-def _same(operation: Operation) -> tuple[str, tuple[str, ...], str, str]:
-    """What makes two operations one: the kind, the targets, the normalised text, the domain."""
-    text = text_of(operation)
-    domain = getattr(operation, "domain", None) or ""
-    return operation.op, targets_of(operation), normalise(text) if text else "", domain
-
-
-def _proposal(draft: Draft, run: Run, library: Library, status: ProposalStatus, reason: str) -> Proposal:
-    targets = targets_of(draft.operation)
-    return Proposal(
-        id="",  # the store gives it
-        operation=draft.operation,
-        status=status,
-        reason=reason,
-        extractor=draft.extractor,
-        rationale=draft.rationale,
-        evidence=draft.evidence.model_copy(update={"group_ids": draft.evidence.group_ids or draft.group_ids}),
-        run_id=run.id,
-        base_version=library.version,
-        base_texts={i: library.experiences[i].text for i in targets if i in library.experiences},
-        confidence=draft.confidence,
-        learned_on=draft.learned_on,
-        raw_reply=draft.raw_reply,
+    return Budget(
+        max_calls=caps.max_calls,
+        max_tokens=caps.max_tokens_total,
+        max_cost_usd=caps.max_cost_usd,
+        spent=spent,
     )
+
+
+def _identity(endpoint: Endpoint) -> dict[str, JsonValue]:
+    """What of an endpoint decides about the replies; its prices, limits and key do not."""
+    kept = {
+        "name",
+        "base_url",
+        "model",
+        "context_length",
+        "injection_tokens",
+        "sends_seed",
+        "json_schema",
+        "extra",
+    }
+    return endpoint.model_dump(mode="json", include=kept)
 
 
 def _seeded(tasks: Sequence[Task], config: RunConfig) -> list[Task]:

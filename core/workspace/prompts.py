@@ -50,7 +50,9 @@ class Prompts:
     def _budget(self, task: Task) -> int:
         """The endpoint's injection budget, or less where the question and the reply need the room."""
         free = self._endpoint.context_length - self._config.max_tokens - CHAT_TEMPLATE_TOKENS
-        return max(0, min(self._endpoint.injection_budget, free - estimate_tokens(task.question)))
+        system = task.metadata.get("system")
+        taken = estimate_tokens(task.question) + (estimate_tokens(system) if isinstance(system, str) else 0)
+        return max(0, min(self._endpoint.injection_budget, free - taken))
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self._embedder is None:

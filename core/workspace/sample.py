@@ -34,6 +34,6 @@ def load_sample(intake: Intake, learning: Learning, actor: str, progress: Progre
         )
     tasks = intake.add_tasks(intake.read_tasks(SAMPLE / "tasks.jsonl", name=NAMES[0]), NAMES[0], actor)
     rollouts = intake.add_rollouts(SAMPLE / "agent_rollouts.jsonl", actor, name=NAMES[1])
-    if rollouts.run_id and not rollouts.known:
+    if rollouts.run_id and learning.untaught(rollouts.run_id):
         learning.propose(rollouts.run_id, actor, progress)
     return SampleLoaded(tasks=tasks, rollouts=rollouts)

@@ -61,8 +61,9 @@ class Workspace:
         """
         self.folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not (note := folder / ".gitignore").exists():
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                note = folder / ".gitignore"
                 note.write_text(
                     "*\n", encoding="utf-8"
                 )  # rollouts hold what the tasks hold: not for a repository

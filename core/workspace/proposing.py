@@ -1,0 +1,81 @@
+"""From what the extractors found to proposals in the store: nothing is proposed twice, and nothing vanishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.experience import Operation, Proposal, ProposalStatus, targets_of, text_of
+from core.extraction.draft import Draft, Joined
+from core.library import Library
+from core.rollout import Run
+from core.store import Store
+from core.words import normalise
+from core.workspace.extracting import Found
+
+EVERYTHING = 1_000_000
+
+
+def save_proposals(store: Store, run: Run, library: Library, found: Found, actor: str) -> None:
+    """Write down all that a run suggested, and that it is done, in one transaction."""
+    with store.writing():
+        fresh, again = _not_yet_proposed(store, found.drafts, run)
+        proposals = [_proposal(d, run, library, "proposed", "") for d in fresh]
+        proposals += [_proposal(s.draft, run, library, "superseded", s.reason) for s in found.superseded]
+        store.proposals.add(proposals, actor)
+        store.proposals.quarantine(found.outcome.quarantined)
+        for joined in [*found.outcome.joined, *map(_joined, again)]:
+            store.events.append(actor, "proposal.joined", run.id, **joined.model_dump(mode="json"))
+        store.runs.save_semantic(found.semantic)
+        counted = {"proposed": len(fresh), "joined": found.extraction.joined + len(again)}
+        store.runs.save_extraction(run.id, found.extraction.model_copy(update=counted))
+        store.runs.set_status(run.id, "done", actor)
+
+
+def _not_yet_proposed(store: Store, drafts: Sequence[Draft], run: Run) -> tuple[list[Draft], list[Draft]]:
+    """Part the drafts that were not proposed before, word for word, from those that were.
+
+    A second run finds the same lessons again: what waits or is published is not proposed twice. What was rejected is
+    proposed again by another run only, which has evidence of its own.
+    """
+    known, _ = store.proposals.page(["proposed", "deferred", "approved", "published"], limit=EVERYTHING)
+    known += store.proposals.page(run_id=run.id, limit=EVERYTHING)[0]
+    there = {_same(p.operation) for p in known}
+    fresh = [d for d in drafts if _same(d.operation) not in there]
+    return fresh, [d for d in drafts if _same(d.operation) in there]
+
+
+def _same(operation: Operation) -> tuple[str, tuple[str, ...], str, str]:
+    """What makes two operations one: the kind, the targets, the normalised text, the domain."""
+    text = text_of(operation)
+    domain = getattr(operation, "domain", None) or ""
+    return operation.op, targets_of(operation), normalise(text) if text else "", domain
+
+
+def _joined(draft: Draft) -> Joined:
+    return Joined(
+        text=draft.text or "",
+        into="",
+        reason="it was proposed before, word for word",
+        evidence=draft.evidence,
+        raw_reply=draft.raw_reply,
+        group_ids=draft.group_ids,
+    )
+
+
+def _proposal(draft: Draft, run: Run, library: Library, status: ProposalStatus, reason: str) -> Proposal:
+    targets = targets_of(draft.operation)
+    return Proposal(
+        id="",  # the store gives it
+        operation=draft.operation,
+        status=status,
+        reason=reason,
+        extractor=draft.extractor,
+        rationale=draft.rationale,
+        evidence=draft.evidence.model_copy(update={"group_ids": draft.evidence.group_ids or draft.group_ids}),
+        run_id=run.id,
+        base_version=library.version,
+        base_texts={i: library.experiences[i].text for i in targets if i in library.experiences},
+        confidence=draft.confidence,
+        learned_on=draft.learned_on,
+        raw_reply=draft.raw_reply,
+    )
