@@ -103,7 +103,7 @@ class RunConfig(Record):
     top_p: float = Field(default=0.95, gt=0, le=1)
     max_tokens: int = Field(default=64, ge=1)
     stop: tuple[str, ...] = ()
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**31)
     batch_size: int = Field(default=40, ge=1)
     """Tasks of one batch; the last one may be shorter. Extraction works batch by batch."""
     library_version: int | None = None

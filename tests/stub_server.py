@@ -32,6 +32,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 MODEL = "stub-model"
+TEACHER = "stub-teacher"
+"""The model by whose name a server of its own process answers as `teacher` does."""
 
 FaultKind = Literal["status", "malformed", "truncated", "dropped", "empty", "wrong_types", "partial", "slow"]
 
@@ -123,6 +125,30 @@ def _solve(question: str) -> tuple[str, str]:
         return right, rng.choice([c for c in CAPITALS.values() if c != right])
     word = hashlib.sha256(question.encode()).hexdigest()
     return word[:6], word[6:12]
+
+
+def teacher(asked: Asked) -> str:
+    """An extraction model that answers from its prompt alone: a lesson for each group, some alike, one that misfits."""
+    if "semantic_advantages" in asked.system:
+        labels = sorted(set(re.findall(r"\bR\d+\b", asked.user)))
+        manner = asked.rng.choice(["the number alone", "the bare number", "digits, and no word beside them"])
+        text = f"When asked for a sum, answer with {manner}."
+        return json.dumps({
+            "semantic_advantages": [{"rollout": w, "verdict": "better", "why": manner} for w in labels],
+            "operations": [
+                {"op": "add", "ids": [], "text": text, "kind": "convention"},
+                {"op": "modify", "ids": ["E-0099"], "text": "No such lesson.", "kind": "strategy"},
+            ],
+        })  # fmt: skip
+    if '"actions"' in asked.system:
+        merged = {"action": "merge", "drafts": ["D1", "D2"], "text": "When asked for a sum, give the number."}
+        return json.dumps({"actions": [merged]})
+    return json.dumps({"summary": f"Answered at once, {asked.rng.choice(['tersely', 'at length'])}."})
+
+
+def by_model(asked: Asked) -> str:
+    """The teacher where its name was asked for, else the solver."""
+    return teacher(asked) if asked.body.get("model") == TEACHER else solver(asked)
 
 
 class StubServer:
@@ -478,6 +504,7 @@ def main() -> None:
         parser.add_argument(f"--rate-{kind.replace('_', '-')}", dest=f"rate_{kind}", type=float, default=0)
     options = parser.parse_args()
     stub = StubServer(
+        by_model,
         latency_s=options.latency_ms / 1000,
         seed=options.seed,
         rates={k: rate for k in kinds if (rate := getattr(options, f"rate_{k}"))},

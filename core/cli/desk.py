@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,7 +17,7 @@ from core.errors import ApplyError, BusyError, InputError, ModelError, WinnowErr
 if TYPE_CHECKING:
     from core.workspace import Workspace
 
-DONE, SET_ASIDE, REFUSED, UNFINISHED = 0, 1, 2, 3
+DONE, SET_ASIDE, REFUSED, UNFINISHED, FAULT = 0, 1, 2, 3, 4
 
 
 class Desk:
@@ -53,6 +54,15 @@ class Desk:
         """A `Progress` on standard error: a bar on a terminal, a line each tenth elsewhere."""
         _show_progress(what, done, total)
 
+    def fail(self, error: Exception) -> NoReturn:
+        """End with a fault of Winnow's own, which is told with its trace; nothing half-done is kept."""
+        traceback.print_exception(error)
+        message = f"Winnow itself failed ({type(error).__name__}: {error}); please report the lines above."
+        click.echo(f"winnow: {message}", err=True)
+        if self.as_json:
+            click.echo(json.dumps({"error": message}, ensure_ascii=False))
+        sys.exit(FAULT)
+
     def refuse(self, error: WinnowError) -> NoReturn:
         """End with the error's one sentence."""
         click.echo(f"winnow: {error}", err=True)
@@ -81,6 +91,8 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
                 function(desk, **options)
             except (InputError, ApplyError, ModelError, BusyError) as e:
                 desk.refuse(e)
+            except Exception as e:  # noqa: BLE001  # a fault of ours: scripts must be able to tell it from "done"
+                desk.fail(e)
             except KeyboardInterrupt:
                 click.echo(
                     "\nStopped. What was finished is kept; the same command goes on from there.", err=True

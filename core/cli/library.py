@@ -57,7 +57,7 @@ def show(desk: Desk, experience_id: str) -> None:
 
 
 @verb(library, "versions")
-@click.option("--limit", default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True)
 def versions(desk: Desk, limit: int) -> None:
     """List versions, the newest first."""
     found = desk.workspace.store.versions.newest(limit)
@@ -66,8 +66,8 @@ def versions(desk: Desk, limit: int) -> None:
 
 
 @verb(library, "diff")
-@click.argument("before", type=int)
-@click.argument("after", type=int)
+@click.argument("before", type=click.IntRange(0, 10**12))
+@click.argument("after", type=click.IntRange(0, 10**12))
 def diff(desk: Desk, before: int, after: int) -> None:
     """Show what differs between two versions."""
     versions = desk.workspace.store.versions
@@ -110,7 +110,7 @@ def publish(desk: Desk, message: str, parent: int | None, dry_run: bool) -> None
 
 
 @verb(None, "rollback")
-@click.argument("number", type=int)
+@click.argument("number", type=click.IntRange(0, 10**12))
 @click.option("--message", "-m", default="")
 @click.option("--parent", type=int, help="Refuse if the newest version is another one.")
 def rollback(desk: Desk, number: int, message: str, parent: int | None) -> None:

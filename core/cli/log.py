@@ -10,7 +10,7 @@ from core.cli.desk import Desk, one_line, table, verb
 
 
 @verb(None, "log")
-@click.option("--limit", default=30, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True)
 @click.option("--subject", help="Only of this proposal, run, version, ...")
 def log(desk: Desk, limit: int, subject: str | None) -> None:
     """Show who did what and when, the newest first."""

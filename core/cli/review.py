@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import click
 
 from core.cli.desk import Desk, plural, table, verb, visible
-from core.experience import OPEN_STATUSES, Proposal, targets_of, text_of
+from core.experience import OPEN_STATUSES, Proposal, ProposalStatus, targets_of, text_of
 from core.review import stale
 from core.words import count_words
 
@@ -20,12 +22,18 @@ def review() -> None:
 
 
 @verb(review, "list")
-@click.option("--status", "statuses", multiple=True, help="Default: what waits for a decision.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(get_args(ProposalStatus)),
+    help="Default: what waits for a decision.",
+)
 @click.option("--all", "everything", is_flag=True, help="Decided ones, too.")
 @click.option("--domain", default="")
 @click.option("--run", "run_id")
-@click.option("--limit", default=50, show_default=True)
-@click.option("--offset", default=0)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--offset", type=click.IntRange(0, 10**12), default=0)
 def list_proposals(
     desk: Desk,
     statuses: tuple[str, ...],

@@ -8,6 +8,7 @@ from core.cli.desk import Desk, plural, verb
 from core.errors import InputError
 from core.rollout import SPLITS, Run
 from core.settings import RunConfig
+from core.workspace.learning import CAPS, Plan
 
 
 @verb(None, "run")
@@ -36,38 +37,63 @@ def run(desk: Desk, resume: str | None, retry_failed: bool, dry_run: bool, **set
     """Sample G rollouts of each task, score them, and propose lessons.
 
     The same command again goes on where it stopped, whatever stopped it, and pays for nothing twice; once the run
-    is done it does nothing. Another seed, or a newer library version, is another run.
+    is done it does nothing. Another seed, or a newer library version, is another run. With --resume only the caps
+    (--max-calls, --max-tokens-total, --max-cost-usd) may be given besides; they take the place of the run's own.
     """
     learning = desk.workspace.learning
     if resume:
-        caps, found = None, desk.workspace.store.runs.get(resume)
+        found = desk.workspace.store.runs.get(resume)
+        config = _with_caps(found.config, settings)
+        if dry_run:
+            waiting = found.tally.waiting
+            desk.answer(
+                found,
+                f"{found.id} is {found.status}: {plural(waiting, 'group')} to sample. Nothing was done.",
+            )
+            return
     else:
         roles = desk.workspace.models.roles()
         settings["endpoint"] = settings["endpoint"] or roles["rollout"]
         settings["extraction_endpoint"] = settings["extraction_endpoint"] or roles["extraction"]
-        caps = RunConfig.read(settings, where="run")
+        config = RunConfig.read(settings, where="run")
         if dry_run:
-            plan = learning.plan(caps)
-            state = f"goes on with {plan.resumes}" if plan.resumes else "is a new run"
-            line = (
-                f"{plural(len(plan.tasks), 'task')} x {caps.group_size} rollouts with {plan.model} under version "
-                f"{plan.library_version}: at most {plural(plan.calls, 'call')}; it {state}. Nothing was done."
-            )
-            desk.answer(plan.model_copy(update={"tasks": ()}), line)
+            _say_plan(desk, learning.plan(config))
             return
-        found = learning.start(caps, desk.who)
-    if retry_failed and not desk.workspace.store.runs.reopen_failed(found.id, desk.who):
-        raise InputError(f"No rollout of {found.id} broke off; there is nothing to retry.")
-    if found.status == "done" and not retry_failed:
-        desk.answer(found, f"{found.id} is done already.", *report(found))
+        found = learning.start(config, desk.who)
+    if retry_failed:
+        learning.retry(found.id, desk.who)
+    elif found.status == "done":
+        desk.answer(found, f"{found.id} is done already.", *report(found), set_aside=_incomplete(found))
         return
-    done = learning.work(found.id, desk.who, desk.progress, caps)
-    desk.answer(done, *report(done), set_aside=bool(done.tally.failed or done.extraction.not_contrasted))
+    done = learning.work(found.id, desk.who, desk.progress, config)
+    desk.answer(done, *report(done), set_aside=_incomplete(done))
+
+
+def _with_caps(config: RunConfig, settings: dict[str, object]) -> RunConfig:
+    source = click.get_current_context().get_parameter_source
+    given = {n: v for n, v in settings.items() if source(n) is click.core.ParameterSource.COMMANDLINE}
+    if other := sorted(set(given) - CAPS):
+        raise InputError(f"--{other[0].replace('_', '-')} cannot be changed by --resume; leave it out.")
+    return RunConfig.read({**config.model_dump(), **given}, where="run")
+
+
+def _say_plan(desk: Desk, plan: Plan) -> None:
+    state = f"goes on with {plan.resumes}" if plan.resumes else "is a new run"
+    line = (
+        f"{plural(len(plan.tasks), 'task')} x {plan.config.group_size} rollouts with {plan.model} under version "
+        f"{plan.library_version}: at most {plural(plan.calls, 'call')} for rollouts; it {state}. Nothing was done."
+    )
+    desk.answer(plan.model_copy(update={"tasks": ()}), line)
+
+
+def _incomplete(run: Run) -> bool:
+    return bool(run.tally.failed or run.extraction.not_contrasted)
 
 
 def report(run: Run) -> list[str]:
     """What became of a run, in a few lines that add up."""
     tally, made = run.tally, run.extraction
+    saved = max(0, run.usage.calls - run.spent.calls)
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
     lines = [
         f"{run.id}: {plural(tally.total, 'group')} with {run.model} under version {run.library_version}: "
@@ -75,8 +101,9 @@ def report(run: Run) -> list[str]:
         + (f", {tally.waiting} waiting" if tally.waiting else "")
         + (f" ({why})" if why else "")
         + ".",
-        f"{plural(run.usage.calls, 'call')}, {run.usage.prompt_tokens:,} prompt and "
-        f"{run.usage.completion_tokens:,} completion tokens, ${run.usage.cost_usd:.4f}.",
+        f"Sent: {plural(run.spent.calls, 'call')}, {run.spent.prompt_tokens:,} prompt and "
+        f"{run.spent.completion_tokens:,} completion tokens, ${run.spent.cost_usd:.4f}"
+        + (f"; {plural(saved, 'call')} of its rollouts came from the cache." if saved else "."),
     ]
     if run.status == "done":
         lines.append(

@@ -15,7 +15,7 @@ def runs() -> None:
 
 
 @verb(runs, "list")
-@click.option("--limit", default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True)
 def list_runs(desk: Desk, limit: int) -> None:
     """List runs, the newest first."""
     found = desk.workspace.store.runs.newest(limit)
@@ -49,8 +49,8 @@ def show(desk: Desk, run_id: str) -> None:
 @click.argument("run_id")
 @click.option("--status", default="", help="informative, uninformative, failed or waiting.")
 @click.option("--domain", default="")
-@click.option("--limit", default=50, show_default=True)
-@click.option("--offset", default=0)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--offset", type=click.IntRange(0, 10**12), default=0)
 def groups(desk: Desk, run_id: str, status: str, domain: str, limit: int, offset: int) -> None:
     """List the groups of a run."""
     desk.workspace.store.runs.get(run_id)

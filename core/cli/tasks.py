@@ -120,8 +120,8 @@ def _verifier(text: str | None) -> VerifierSpec | None:
 @click.option("--split", type=click.Choice(SPLITS), default=None)
 @click.option("--domain", default="")
 @click.option("--search", default="", help="Part of the question, or an id.")
-@click.option("--limit", default=50, show_default=True)
-@click.option("--offset", default=0)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--offset", type=click.IntRange(0, 10**12), default=0)
 def list_tasks(desk: Desk, split: str | None, domain: str, search: str, limit: int, offset: int) -> None:
     """List tasks."""
     found, total = desk.workspace.store.tasks.page(
@@ -133,7 +133,7 @@ def list_tasks(desk: Desk, split: str | None, domain: str, search: str, limit: i
 
 
 @verb(tasks, "aside")
-@click.option("--limit", default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
 def aside(desk: Desk, limit: int) -> None:
     """Show the rows that were kept aside, with the reason."""
     rows = desk.workspace.store.tasks.kept_aside(limit)

@@ -211,3 +211,63 @@ def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
     done = winnow(tmp_path / "w", "tasks", "list")
     assert done.code == 2
     assert (tmp_path / "w" / "winnow.db").read_bytes().startswith(b"my precious")
+
+
+def test_resume_takes_other_caps_and_nothing_else_and_a_dry_run_does_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    add_tasks(workspace, make_tasks(4))
+    with StubServer() as stub:
+        add_stub(workspace, stub.base_url)
+        stopped = winnow(folder, "run", "--endpoint", "stub", "-g", "2", "--max-calls", "3")
+        assert stopped.code == 3
+        assert winnow(folder, "run", "--resume", "R1", "--dry-run").code == 0
+        assert winnow(folder, "run", "--resume", "R1", "--seed", "5").code == 2
+        assert stub.stats()["calls"] == 3
+        assert winnow(folder, "run", "--resume", "R1", "--max-calls", "100").code == 0
+        assert stub.stats()["calls"] == 8
+        assert Workspace(folder).store.runs.get("R1").spent.calls == 8
+
+
+def test_another_setting_of_the_endpoint_is_another_run(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    add_tasks(workspace, make_tasks(1))
+    with StubServer() as stub:
+        add_stub(workspace, stub.base_url)
+        winnow(folder, "run", "--endpoint", "stub", "-g", "2")
+        add_stub(workspace, stub.base_url, extra={"top_k": 5})
+        assert winnow(folder, "run", "--endpoint", "stub", "-g", "2", "--json").json["id"] == "R2"
+        add_stub(workspace, stub.base_url, extra={"top_k": 5}, price_in=3.0)
+        assert winnow(folder, "run", "--endpoint", "stub", "-g", "2", "--json").json["id"] == "R2"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:pw@127.0.0.1/v1", "http://127.0.0.1/v1?key=sk-1", "ftp://x", "http://"]
+)
+def test_an_address_with_a_password_or_a_key_in_it_is_refused_and_not_stored(
+    tmp_path: Path, url: str
+) -> None:
+    done = winnow(tmp_path / "w", "endpoints", "add", "x", "--base-url", url, "--model", "m")
+    assert done.code == 2
+    assert len(Workspace(tmp_path / "w").models.all()) == 1
+
+
+def test_a_fault_of_winnow_itself_is_not_taken_for_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("core.store.tasks.Tasks.page", broken)
+    done = winnow(tmp_path / "w", "tasks", "list", "--json")
+    assert done.code == 4
+    assert "a bug" in done.json["error"]
+
+
+def test_an_existing_folder_is_used_as_a_workspace_without_hiding_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert winnow(tmp_path / "mine", "tasks", "list").code == 0
+    assert not (tmp_path / "mine" / ".gitignore").exists()
+    assert winnow(tmp_path / "new", "tasks", "list").code == 0
+    assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BudgetError
+from core.errors import BudgetError, ModelUnavailableError, TrustError, WinnowError
 from core.experience import Add, Delete, Evidence, Experience, Finding, Merge, Modify
 from core.extraction.consolidate import Consolidated, consolidate, reconcile
 from core.extraction.draft import Draft
@@ -39,8 +39,12 @@ def texts(result: Consolidated) -> list[str | None]:
     return [d.text for d in result.drafts]
 
 
+class Failed(str):
+    """Stands in the place of a reply that failed."""
+
+
 class Scripted:
-    """Answers each stage by a function of the prompt, or fails; keeps count."""
+    """Gives each stage its reply, or fails; keeps count."""
 
     name = "scripted"
     context_length = 8192
@@ -57,7 +61,7 @@ class Scripted:
         answer = self.stages[stage]
         if isinstance(answer, Exception):
             raise answer
-        return [Completion(text=answer)]
+        return [str(answer) if isinstance(answer, Failed) else Completion(text=answer)]
 
     def calls(self, stage: str) -> int:
         return sum(s == stage for s, _ in self.prompts)
@@ -119,6 +123,15 @@ def test_what_the_library_says_already_is_not_proposed_again() -> None:
     assert (result.joined[0].into, result.adds_up) == ("E-0001", True)
 
 
+def test_a_lesson_that_only_another_domain_has_is_still_proposed_for_its_own() -> None:
+    elsewhere, here = (add("Read the file first", domain=d) for d in ("sums", "files"))
+    result = reconcile([elsewhere, here], LIVE)
+    assert result.drafts == (elsewhere,)
+    assert (result.joined[0].into, result.adds_up) == ("E-0001", True)
+    both = [*LIVE, LIVE[0].model_copy(update={"id": "E-0005", "domain": "sums"})]
+    assert [j.into for j in reconcile([elsewhere, here], both).joined] == ["E-0005", "E-0001"]
+
+
 def test_a_change_that_changes_nothing_is_joined_to_its_target() -> None:
     result = reconcile([draft(Modify(experience_id="E-0001", text="Read the file first"))], LIVE)
     assert (result.drafts, result.joined[0].into) == ((), "E-0001")
@@ -126,9 +139,15 @@ def test_a_change_that_changes_nothing_is_joined_to_its_target() -> None:
 
 def test_an_add_that_a_modify_of_the_batch_will_say_is_joined_to_it() -> None:
     modify = draft(Modify(experience_id="E-0001", text="Read it twice."), "g1")
-    result = reconcile([add("Read it twice", "g2"), modify], LIVE)
+    result = reconcile([add("Read it twice", "g2", "files"), modify], LIVE)
     assert [d.operation for d in result.drafts] == [modify.operation]
     assert result.drafts[0].group_ids == ("g1", "g2")
+
+
+def test_an_add_is_not_lost_to_a_modify_that_says_it_in_another_domain_only() -> None:
+    modify = draft(Modify(experience_id="E-0001", text="Read it twice."), "g1")
+    elsewhere = add("Read it twice", "g2", "sums")
+    assert reconcile([elsewhere, modify], LIVE).drafts == (elsewhere, modify)
 
 
 @pytest.mark.parametrize("ghost", ["E-0004", "E-0099"])
@@ -186,9 +205,9 @@ def test_a_text_that_is_too_long_is_shortened_once_and_the_old_one_stays_visible
 
 
 @pytest.mark.parametrize(
-    "reply", [json.dumps({"text": LONG}), '{"text": ""}', '{"text": 3}', "no", BudgetError("Cap.")]
+    "reply", [json.dumps({"text": LONG}), '{"text": ""}', '{"text": 3}', "no", Failed("It timed out.")]
 )
-def test_a_text_that_stays_too_long_is_kept_whole_and_said_so(reply: str | Exception) -> None:
+def test_a_text_that_stays_too_long_is_kept_whole_and_said_so(reply: str) -> None:
     model = Scripted(compress=reply)
     result = with_model([add(LONG)], model)
     assert texts(result) == [LONG]
@@ -208,6 +227,15 @@ def test_two_texts_that_become_equal_by_shortening_are_joined() -> None:
         [add(LONG), add(LONG + " Always so.", "g2")], Scripted(compress='{"text": "One name."}')
     )
     assert (texts(result), len(result.joined), result.adds_up) == (["One name."], 1, True)
+
+
+@pytest.mark.parametrize(
+    "long", [add(LONG, domain="files"), draft(Modify(experience_id="E-0001", text=LONG))]
+)
+def test_a_text_that_becomes_a_known_lesson_by_shortening_can_still_be_read(long: Draft) -> None:
+    result = with_model([long], Scripted(compress='{"text": "Read the file first."}'))
+    assert (result.drafts, result.joined[0].into) == ((), "E-0001")
+    assert LONG in result.joined[0].reason
 
 
 # ---- near-duplicates ----
@@ -325,12 +353,23 @@ def test_changes_of_different_experiences_are_never_merged_into_one() -> None:
     assert "different experiences" in result.quarantined[0].reason
 
 
-@pytest.mark.parametrize("reply", ["", "{", "I would merge them all.", '{"plan": []}', BudgetError("Cap.")])
-def test_a_failing_consolidation_leaves_the_drafts_as_they_are_and_says_so(reply: str | Exception) -> None:
+@pytest.mark.parametrize("reply", ["", "{", "I would merge them all.", '{"plan": []}', Failed("Timed out.")])
+def test_a_failing_consolidation_leaves_the_drafts_as_they_are_and_says_so(reply: str) -> None:
     result = with_model(NEAR, Scripted(consolidate=reply))
     assert result.drafts == tuple(NEAR)
     assert "left as they were" in result.notes[0]
     assert result.adds_up
+
+
+@pytest.mark.parametrize("kind", [BudgetError, ModelUnavailableError, TrustError])
+@pytest.mark.parametrize(
+    ("stage", "drafts"), [("compress", [add(LONG), add(LONG + " Always so.")]), ("consolidate", NEAR)]
+)
+def test_drafts_wait_for_a_model_that_can_be_used_and_are_not_proposed_half_done(
+    stage: str, drafts: list[Draft], kind: type[WinnowError]
+) -> None:
+    with pytest.raises(kind, match="Not now"):
+        with_model(drafts, Scripted(**{stage: kind("Not now.")}))
 
 
 # ---- nothing vanishes ----

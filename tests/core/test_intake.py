@@ -129,3 +129,56 @@ def test_a_rollout_of_a_task_that_is_another_one_here_is_refused_whole(workspace
     with pytest.raises(InputError, match="another task"):
         workspace.intake.add_rollouts(rows(recorded(0, 1.0)), "ann", name="r.jsonl")
     assert workspace.store.dump() == before
+
+
+def test_recorded_rollouts_of_final_tasks_never_teach(workspace: Workspace) -> None:
+    task = make_task(1, split="final").model_dump(mode="json")
+    lines = [{**recorded(i, float(i % 2)), "task": task} for i in range(6)]
+    done = workspace.intake.add_rollouts(rows(*lines), "ann", name="r.jsonl")
+    assert done.informative == 1
+    with pytest.raises(InputError, match="only train tasks teach"):
+        workspace.learning.propose(done.run_id or "", "ann")
+
+
+def test_recorded_rollouts_are_never_resampled(workspace: Workspace) -> None:
+    done = workspace.intake.add_rollouts(
+        rows(recorded(0, 1.0), recorded(1, None, error="x")), "ann", name="r.jsonl"
+    )
+    before = workspace.store.dump()
+    with pytest.raises(InputError, match="recorded rollouts"):
+        workspace.learning.retry(done.run_id or "", "ann")
+    assert workspace.store.dump() == before
+
+
+def test_a_sibling_without_a_recorded_reward_is_weighed_by_its_scores(workspace: Workspace) -> None:
+    scored = recorded(1, None, scores={"numeric": {"value": 1.0}})
+    done = workspace.intake.add_rollouts(rows(recorded(0, 0.25), scored), "ann", name="r.jsonl")
+    assert [r.reward for r in workspace.store.runs.group(f"{done.run_id}-0001").rollouts] == [0.25, 1.0]
+    assert done.unscored == 0
+
+
+def test_a_task_of_a_hundred_huge_rewards_comes_in(workspace: Workspace) -> None:
+    lines = [recorded(i, 1e200 * (i % 2)) for i in range(100)]
+    done = workspace.intake.add_rollouts(rows(*lines), "ann", name="r.jsonl")
+    assert (done.rollouts, done.informative) == (100, 1)
+
+
+def test_the_same_text_in_two_files_goes_into_one_split_however_it_is_spaced(workspace: Workspace) -> None:
+    for i, (question, split) in enumerate((("5 - 3?", "train"), ("5-3?", "final"))):
+        data = rows({"id": f"t{i}", "question": question, "answer": "2", "split": split})
+        workspace.intake.add_tasks(workspace.intake.read_tasks(data, name="f.jsonl"), f"f{i}.jsonl", "ann")
+    assert {t.split for t in workspace.store.tasks.page()[0]} == {"train"}
+
+
+def test_a_sample_import_that_was_killed_before_its_proposals_makes_them_up(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace.learning, "propose", killed)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.load_sample("ann")
+    workspace.load_sample("ann")
+    assert workspace.store.proposals.page()[1] > 0

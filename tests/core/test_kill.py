@@ -1,4 +1,4 @@
-"""kill -9 of a run at random instants, then the same command: the same state as an undisturbed run.
+"""kill -9 of a run amid its calls, then the same command: the same state as an undisturbed run.
 
 A few seeded cases here; `make soak` runs many and records them in docs/soak.md.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -20,23 +22,34 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from core.settings import Endpoint
 from core.workspace import Workspace
 from tests.make import add_stub, add_tasks, make_tasks, ticking
+from tests.stub_server import TEACHER
 
 ROOT = Path(__file__).parents[2]
-TASKS, GROUP_SIZE = 16, 5
+TASKS, GROUP_SIZE, BATCH_SIZE = 16, 5, 8
+CONCURRENCY = 4
+"""Of both endpoints, which are asked one after the other: what can be in flight when a kill comes."""
+KILLS = 3
+"""At most so many in one case."""
+SEEDS = range(4)
+PATIENCE_S = 60.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")]
 
+# A stub on this machine is not asked through a proxy.
+_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+
 
 @contextmanager
-def stub_process(folder: Path, latency_ms: int = 30) -> Iterator[str]:
+def stub_process(folder: Path, latency_ms: int = 20, for_s: int = 600) -> Iterator[str]:
     """A stub server that outlives the runs that are killed; gives its address."""
     port_file = folder / "port"
     command = [sys.executable, "-m", "tests.stub_server", "--port-file", str(port_file)]
-    process = subprocess.Popen([*command, "--latency-ms", str(latency_ms), "--for-s", "600"], cwd=ROOT)
+    process = subprocess.Popen([*command, "--latency-ms", str(latency_ms), "--for-s", str(for_s)], cwd=ROOT)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not (port_file.exists() and port_file.read_text()):
             assert time.monotonic() < deadline, "the stub server did not start"
             time.sleep(0.02)
@@ -46,75 +59,172 @@ def stub_process(folder: Path, latency_ms: int = 30) -> Iterator[str]:
         process.wait()
 
 
-def stats(address: str, reset: bool = False) -> dict[str, Any]:
-    with urllib.request.urlopen(address.removesuffix("/v1") + "/stub/stats") as reply:
+def stats(address: str) -> dict[str, Any]:
+    with _open(address.removesuffix("/v1") + "/stub/stats") as reply:
         found: dict[str, Any] = json.load(reply)
-    if reset:
-        urllib.request.urlopen(
-            urllib.request.Request(address.removesuffix("/v1") + "/stub/reset", method="POST")
-        )
     return found
 
 
-def prepare(folder: Path, address: str, tasks: int = TASKS) -> list[str]:
-    """A workspace with tasks and an endpoint; gives the command that runs it."""
+def reset(address: str) -> None:
+    _open(urllib.request.Request(address.removesuffix("/v1") + "/stub/reset", method="POST")).close()
+
+
+def prepare(folder: Path, address: str, tasks: int) -> list[str]:
+    """A workspace with tasks, a rollout and an extraction endpoint; gives the command that runs it."""
     workspace = Workspace(folder, clock=ticking())
     add_tasks(workspace, make_tasks(tasks))
-    add_stub(workspace, address, concurrency=16)
-    words = [
-        "run",
-        "--endpoint",
-        "stub",
-        "-g",
-        str(GROUP_SIZE),
-        "--max-tokens",
-        "32",
-        "--workspace",
-        str(folder),
-    ]
-    return [sys.executable, "-m", "core", *words]
+    add_stub(workspace, address, concurrency=CONCURRENCY)
+    teacher = Endpoint(
+        name="teacher", base_url=address, model=TEACHER, context_length=16_000, concurrency=CONCURRENCY
+    )
+    workspace.models.save(teacher, "test")
+    command = [sys.executable, "-m", "core", "run", "--endpoint", "stub", "--extraction-endpoint", "teacher"]
+    command += ["--group-size", str(GROUP_SIZE), "--batch-size", str(BATCH_SIZE), "--max-tokens", "32"]
+    return [*command, "--workspace", str(folder)]
 
 
 def finish(command: list[str]) -> None:
-    """Let a run end; 1 says that something was set aside, such as a finding without advice."""
+    """Let a run end; 1 says that something was set aside."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
 
 
-class Killed(NamedTuple):
-    kills: int
+class Calm(NamedTuple):
+    """The undisturbed run."""
+
+    dump: str
+    calls: int
+
+
+def run_calmly(folder: Path, address: str, tasks: int) -> Calm:
+    reset(address)
+    finish(prepare(folder, address, tasks))
+    return Calm(Workspace(folder).store.dump(), stats(address)["calls"])
+
+
+class Kill(NamedTuple):
+    """What a kill found."""
+
+    answered: int
+    """Calls that the stub had answered by then, since the run was first started."""
+    done: int
+    """Groups."""
+    waiting: int
+    ended: bool
+    """Whether the run was written down as done: the kill came after its last transaction."""
+
+    @property
+    def stage(self) -> str:
+        return "after the end" if self.ended else "sampling" if self.waiting else "extraction"
+
+    @property
+    def amid_groups(self) -> bool:
+        return self.done > 0 and self.waiting > 0
+
+
+class Case(NamedTuple):
+    """A run that was killed and started again until it ended."""
+
+    seed: int
+    kills: tuple[Kill, ...]
     asked_again: int
+    """Replicates that were asked for more than once, each further time counted."""
     dump: str
 
+    @property
+    def may_be_asked_again(self) -> int:
+        return CONCURRENCY * len(self.kills)
 
-def run_with_kills(
-    command: list[str], folder: Path, address: str, rng: random.Random, longest_s: float
-) -> Killed:
-    """Start the run, kill it at a random instant, up to three times; then let it end."""
-    stats(address, reset=True)
-    kills = 0
-    for _ in range(3):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(timeout=rng.uniform(0.2, longest_s))
+
+def run_with_kills(folder: Path, address: str, tasks: int, calls: int, seed: int) -> Case:
+    """Start a run, kill it once a seeded number of its calls are answered, up to three times; then let it end.
+
+    Args:
+        folder: of the workspace to be made.
+        address: of the stub.
+        tasks: how many.
+        calls: of the undisturbed run; the kills are spread over them.
+        seed: of the kills.
+    """
+    reset(address)
+    command = prepare(folder, address, tasks)
+    kills: list[Kill] = []
+    rng = random.Random(seed)
+    for target in sorted(rng.sample(range(1, calls + 1), rng.randint(1, KILLS))):
+        # One more at least than the runs before have got, lest a kill comes before this one has made a call.
+        if not _killed_at(command, address, max(target, stats(address)["answered"] + 1)):
             break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
+        kills.append(_found(folder, _settled(address)))
     finish(command)
-    return Killed(kills, stats(address)["asked_again"], Workspace(folder).store.dump())
+    return Case(seed, tuple(kills), stats(address)["asked_again"], Workspace(folder).store.dump())
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_killed_run_ends_in_the_state_of_an_undisturbed_one(tmp_path: Path, seed: int) -> None:
-    with stub_process(tmp_path) as address:
-        command = prepare(tmp_path / "calm", address)
-        started = time.monotonic()
-        finish(command)
-        took = time.monotonic() - started
-        calm = Workspace(tmp_path / "calm").store.dump()
-        command = prepare(tmp_path / "killed", address)
-        killed = run_with_kills(command, tmp_path / "killed", address, random.Random(seed), took)
-    assert killed.dump == calm
-    assert killed.asked_again <= 16 * killed.kills, "only what was in flight is asked for again"
+def _killed_at(command: list[str], address: str, answered: int) -> bool:
+    """Kill the command as soon as so many calls have been answered; False where it ended before."""
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while process.poll() is None and stats(address)["answered"] < answered:
+            assert time.monotonic() < deadline, f"{answered} calls were not answered in time"
+            time.sleep(0.002)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return process.returncode == -signal.SIGKILL
+
+
+def _settled(address: str) -> int:
+    """Calls answered, once the stub has done with what the killed process had asked."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := stats(address))["in_flight"]:
+        assert time.monotonic() < deadline, "the stub still works on the calls of a killed process"
+        time.sleep(0.002)
+    return int(found["answered"])
+
+
+def _found(folder: Path, answered: int) -> Kill:
+    """Look at a copy: the next start is to find the files exactly as the kill left them."""
+    with tempfile.TemporaryDirectory() as name:
+        copy = shutil.copytree(folder, Path(name) / "copy", ignore=shutil.ignore_patterns("*-shm"))
+        [run] = Workspace(copy).store.runs.newest()
+    return Kill(answered, run.tally.total - run.tally.waiting, run.tally.waiting, run.status == "done")
+
+
+def differences(dump: str, calm: str) -> list[str]:
+    """Lines that only one of two dumps has."""
+    a, b = set(dump.splitlines()), set(calm.splitlines())
+    return [f"killed: {line}" for line in sorted(a - b)] + [f"calm: {line}" for line in sorted(b - a)]
+
+
+class Seen(NamedTuple):
+    calm: Calm
+    cases: tuple[Case, ...]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    folder = tmp_path_factory.mktemp("kill")
+    with stub_process(folder) as address:
+        calm = run_calmly(folder / "calm", address, TASKS)
+        cases = [run_with_kills(folder / str(s), address, TASKS, calm.calls, s) for s in SEEDS]
+    return Seen(calm, tuple(cases))
+
+
+def test_a_killed_run_ends_in_the_state_of_an_undisturbed_one(seen: Seen) -> None:
+    for case in seen.cases:
+        assert differences(case.dump, seen.calm.dump) == [], f"seed {case.seed}: {case.kills}"
+        assert case.dump == seen.calm.dump, "not even a row twice"
+
+
+def test_only_what_was_in_flight_is_asked_for_again(seen: Seen) -> None:
+    for case in seen.cases:
+        assert case.asked_again <= case.may_be_asked_again, f"seed {case.seed}: {case.kills}"
+
+
+def test_every_case_was_killed_and_the_kills_fell_into_the_sampling_and_into_the_extraction(
+    seen: Seen,
+) -> None:
+    assert all(case.kills for case in seen.cases)
+    kills = [kill for case in seen.cases for kill in case.kills]
+    assert any(kill.amid_groups for kill in kills), f"none found some groups done and some waiting: {kills}"
+    assert {"sampling", "extraction"} <= {kill.stage for kill in kills}

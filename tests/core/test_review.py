@@ -198,3 +198,30 @@ def test_the_log_tells_every_decision_and_cannot_be_changed(workspace: Workspace
     database = workspace.store.runs._database
     with pytest.raises(Exception, match="append-only"), database.writing():
         database.execute("DELETE FROM events")
+
+
+def test_a_stale_proposal_can_be_edited_against_the_new_text_and_is_fresh_again(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    [older] = propose(workspace, Modify(experience_id="E-0001", text="One way."))
+    publish(workspace, Modify(experience_id="E-0001", text="Another way."))
+    workspace.review.edit(older, "One way, or another.", "ann")
+    assert workspace.review.approve(older, "ann").base_texts == {"E-0001": "Another way."}
+    assert workspace.review.publish("", "ann").number == 3
+
+
+def test_two_proposals_that_say_the_same_are_not_both_approved_and_publishing_stays_possible(
+    workspace: Workspace,
+) -> None:
+    one, other = propose(workspace, "Answer with one word.", "answer with one word")
+    workspace.review.approve(one, "ann")
+    with pytest.raises(ApplyError, match=one):
+        workspace.review.approve(other, "ann")
+    assert workspace.review.publish("", "ann").size == 1
+
+
+def test_an_old_version_ships_the_same_bytes_whatever_came_after_it(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.", "Second lesson.")
+    before = workspace.shipping.export("pack", 1).sha256
+    publish(workspace, Merge(experience_ids=("E-0001", "E-0002"), text="Both lessons."))
+    workspace.review.rollback(1, "ann")
+    assert workspace.shipping.export("pack", 1).sha256 == before

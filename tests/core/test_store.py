@@ -113,3 +113,18 @@ def test_reading_a_version_does_not_see_later_ones(workspace: Workspace) -> None
     sizes = [len(workspace.store.versions.library(n)) for n in (0, 1, 2)]
     assert sizes == [0, 1, 2]
     assert [v.number for v in workspace.store.versions.newest()] == [2, 1, 0]
+
+
+def test_a_commit_that_fails_leaves_nothing_open_for_later_writes_to_join(workspace: Workspace) -> None:
+    database = workspace.store.runs._database
+    before = workspace.store.dump()
+
+    def break_a_promise() -> None:
+        with database.writing():
+            database.execute("PRAGMA defer_foreign_keys = ON")
+            database.execute("INSERT INTO trajectories VALUES ('nobody', x'00')")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        break_a_promise()
+    assert not database.handle.conn.in_transaction
+    assert workspace.store.dump() == before

@@ -203,7 +203,7 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(
 
     places = {
         "/tasks": ("Train teaches", []),
-        "/groups": ("Only a group whose", []),
+        "/groups": ("A group is informative", []),
         "/group?id=R1-0001": ("exact answers", [text["question"]]),
         "/rollout?id=R1-0001-0": ("One attempt", [text["answer"]]),
         "/rollout?id=R1-0001-1": ("The first 4,000 of 1,000,000 characters.", [long[:4_000]]),
