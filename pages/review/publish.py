@@ -54,10 +54,27 @@ def show(change: Difference) -> None:
         safe.exact(change.after or change.before or "", look="" if change.after else "gone")
 
 
+def show_staged(*, expanded: bool = False) -> None:
+    with st.expander(safe.label(f"{words.plural(len(staged), 'proposal')} staged"), expanded=expanded):
+        for proposal in staged:
+            with st.container(
+                horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+            ):
+                frame.note(f"{proposal.id}, approved by {proposal.decided_by or 'somebody'}")
+                st.button(
+                    "Undo", key=f"undo_{proposal.id}", on_click=undo, args=(proposal.id,), type="tertiary"
+                )
+
+
+preview = None
+with guard():
+    preview = ws.review.preview()
+if preview is None:  # what cannot be published can still be taken back
+    show_staged(expanded=True)
+    st.stop()
+
 left, right = st.columns([3, 2], gap="large")
 with right:
-    with guard(stop=True):
-        preview = ws.review.preview()
     frame.stats(
         [
             (len(preview.differences), "changes"),
@@ -77,15 +94,7 @@ with right:
     frame.note(
         f"Based on version {preview.parent}. If somebody publishes before you, nothing is overwritten: you are told."
     )
-    with st.expander(safe.label(f"{words.plural(len(staged), 'proposal')} staged")):
-        for proposal in staged:
-            with st.container(
-                horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
-            ):
-                frame.note(f"{proposal.id}, approved by {proposal.decided_by or 'somebody'}")
-                st.button(
-                    "Undo", key=f"undo_{proposal.id}", on_click=undo, args=(proposal.id,), type="tertiary"
-                )
+    show_staged()
 with left:
     frame.section("What changes", "exact texts")
     for change in preview.differences:

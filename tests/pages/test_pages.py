@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.experience import Add
+from core.experience import Add, Modify, Proposal
 from core.workspace import Workspace
 from tests.pages.workspaces import fill, propose
 
@@ -323,6 +323,26 @@ def test_publishing_on_a_library_that_moved_on_is_one_red_line(ws: Workspace) ->
     ws.review.rollback(1, "bob")
     assert "bob" in red(page.button("publish").click().run())
     assert ws.store.versions.head() == 3
+
+
+def test_what_can_no_longer_be_published_can_still_be_taken_back(ws: Workspace) -> None:
+    first = next(iter(ws.store.versions.library()))
+    [proposal] = ws.store.proposals.add(
+        [
+            Proposal(
+                id="",
+                operation=Modify(experience_id=first.id, text="Changed."),
+                base_texts={first.id: first.text},
+            )
+        ],
+        "ann",
+    )
+    ws.review.approve(proposal, "ann")
+    ws.review.rollback(0, "bob")
+    page = open_page("review/publish")
+    assert "not live" in red(page) or "deleted" in red(page)
+    page.button(f"undo_{proposal}").click().run()
+    assert ws.store.proposals.get(proposal).status == "proposed"
 
 
 def test_a_rollback_makes_a_new_version_and_erases_nothing(ws: Workspace) -> None:
