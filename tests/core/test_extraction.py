@@ -272,7 +272,8 @@ def test_a_model_that_cannot_be_used_ends_the_extraction_and_no_group_is_written
 
     async def main() -> None:
         with pytest.raises(WinnowError) as found:
-            await extract([(TASK, g) for g in groups], LIBRARY, model, run_id="r0", beside=near)
+            async with asyncio.timeout(20):
+                await extract([(TASK, g) for g in groups], LIBRARY, model, run_id="r0", beside=near)
         assert (type(found.value), str(found.value)) == (kind, "Not now.")
         assert model.begun == model.ended > 0, "what was under way has ended"
         assert asyncio.all_tasks() == {asyncio.current_task()}
