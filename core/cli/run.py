@@ -31,7 +31,7 @@ from core.workspace.learning import CAPS, Plan
 @click.option("--max-tokens-total", type=int, help="Cap on tokens.")
 @click.option("--max-cost-usd", type=float, help="Cap on money.")
 @click.option("--resume", metavar="RUN", help="Go on with this run, whatever it was started with.")
-@click.option("--retry-failed", is_flag=True, help="Sample again what broke off.")
+@click.option("--retry-failed", is_flag=True, help="Make up for what failed in a run that is done.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def run(desk: Desk, resume: str | None, retry_failed: bool, dry_run: bool, **settings: object) -> None:
     """Sample G rollouts of each task, score them, and propose lessons.

@@ -162,16 +162,21 @@ class Learning:
             return self._store.runs.get(run_id)
 
     def retry(self, run_id: str, actor: str) -> int:
-        """Put the groups of a run whose rollouts broke off back into its queue; gives how many.
+        """Let the next start make up for what failed: rollouts that broke off, groups that were not contrasted.
+
+        Replies that came are in the cache, so only what is missing is asked for. Gives the number of groups.
 
         Raises:
-            InputError: nothing broke off, or the rollouts were recorded elsewhere.
+            InputError: nothing failed, or the rollouts were recorded elsewhere.
             BusyError: another process works on it.
         """
         with self._holding(run_id):
-            reopened = self._store.runs.reopen_failed(run_id, actor)
+            run = self._store.runs.get(run_id)
+            reopened = self._store.runs.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
+            if run.extraction.not_contrasted:
+                self._store.runs.set_status(run_id, "waiting", actor)
         if not reopened:
-            raise InputError(f"No rollout of {run_id} broke off; there is nothing to retry.")
+            raise InputError(f"Nothing of {run_id} failed; there is nothing to retry.")
         return reopened
 
     def untaught(self, run_id: str) -> bool:

@@ -265,6 +265,22 @@ def test_an_extraction_endpoint_that_is_down_stops_the_run_and_its_rollouts_are_
         assert stub.stats()["calls"] == calls
 
 
+def test_groups_that_an_overloaded_model_could_not_contrast_can_be_made_up_for(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(8))
+    with StubServer() as stub, StubServer(_teacher, rates={"5xx": 1.0}) as extractor:
+        config = add_stub(workspace, stub.base_url)
+        add_stub(workspace, extractor.base_url, "extractor", context_length=16_000, retries=0)
+        run = learn(workspace, config.model_copy(update={"extraction_endpoint": "extractor"}))
+        assert len(run.extraction.not_contrasted) == run.tally.informative
+        extractor.rates = {}
+        calls = stub.stats()["calls"]
+        assert workspace.learning.retry(run.id, "test") == run.tally.informative
+        again = workspace.learning.work(run.id, "test")
+        assert stub.stats()["calls"] == calls
+    assert (again.status, again.extraction.not_contrasted) == ("done", {})
+    assert any(p.extractor == "llm" for p in workspace.store.proposals.page(["proposed"])[0])
+
+
 def test_equal_seeds_and_replies_give_equal_workspaces(tmp_path: Path) -> None:
     dumps = []
     for name in ("one", "two"):
