@@ -126,6 +126,6 @@ def add_tasks(workspace: Workspace, tasks: Sequence[Task]) -> None:
 
 def add_stub(workspace: Workspace, base_url: str, name: str = "stub", **settings: object) -> RunConfig:
     """Add a stub server as an endpoint; gives a small run on it."""
-    endpoint = Endpoint(name=name, base_url=base_url, model="stub-model", retries=2, **settings)
+    endpoint = Endpoint(name=name, base_url=base_url, model="stub-model", **{"retries": 2, **settings})
     workspace.models.save(endpoint, "test")
     return RunConfig(endpoint=name, group_size=4, max_tokens=32)
