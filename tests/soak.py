@@ -3,53 +3,100 @@
 from __future__ import annotations
 
 import argparse
-import random
+import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from core.workspace import Workspace
-from tests.core.test_kill import finish, prepare, run_with_kills, stub_process
+from tests.core.test_kill import (
+    CONCURRENCY,
+    GROUP_SIZE,
+    KILLS,
+    Calm,
+    Case,
+    differences,
+    run_calmly,
+    run_with_kills,
+    stub_process,
+)
 
 REPORT = Path(__file__).parents[1] / "docs" / "soak.md"
+HEAD = f"""# Soak
+
+What `make soak` saw, a line for each time. Against a stub endpoint in a process of its own, a run with a rollout and
+an extraction endpoint is done once undisturbed. Then, for each seed, the same command in a fresh workspace is killed
+(`SIGKILL`) as soon as a seeded number of its calls has been answered, started again and killed again, one to {KILLS}
+times, and at last left to end.
+
+- *other end state*: runs whose `store.dump()` differs from the undisturbed one. Must be 0.
+- *too much again*: runs that asked again for more replicates than can have been in flight, {CONCURRENCY} for each
+  kill. Must be 0.
+- *never killed*: runs that ended before their kill. Must be 0.
+- *kills*: how many, and what they found: a run amid its sampling (of these, with some groups done and some waiting),
+  amid its extraction, or written down as done.
+
+| date | runs | kills | amid sampling (some groups done) | amid extraction | done | other end state | too much again | never killed | asked again | took |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+"""  # noqa: E501
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--tasks", type=int, default=64)
     options = parser.parse_args()
-    wrong = kills = asked_again = 0
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, stub_process(Path(folder)) as address:
-        command = prepare(Path(folder) / "calm", address, options.tasks)
-        began = time.monotonic()
-        finish(command)
-        took = time.monotonic() - began
-        calm = Workspace(Path(folder) / "calm").store.dump()
-        for seed in range(options.runs):
-            command = prepare(Path(folder) / str(seed), address, options.tasks)
-            killed = run_with_kills(command, Path(folder) / str(seed), address, random.Random(seed), took)
-            kills += killed.kills
-            asked_again += killed.asked_again
-            if killed.dump != calm or killed.asked_again > 16 * killed.kills:
-                wrong += 1
-                sys.stderr.write(f"seed {seed}: {killed.kills} kills ended in another state\n")
-            sys.stderr.write(f"\r{seed + 1} of {options.runs}")
-    line = (
-        f"| {datetime.now(UTC):%Y-%m-%d} | kill -9 of a run | {options.runs} runs of {options.tasks} tasks x 5 "
-        f"| {kills} | {wrong} | "
-        f"{asked_again} replies asked for again, at most 16 for each kill | {time.monotonic() - started:.0f} s |\n"
-    )
+    wrong: Counter[str] = Counter()
+    cases = []
+    for case, calm in _cases(options.runs, options.tasks):
+        wrong.update(_wrong(case, calm))
+        cases.append(case)
+        sys.stderr.write(f"{len(cases)} of {options.runs}\n")
+    what = f"{options.runs} of {options.tasks} tasks x {GROUP_SIZE}, {calm.calls} calls"
+    line = _line(what, cases, wrong, time.monotonic() - started)
     if not REPORT.exists():
-        head = "| date | what | how much | kills | other end state | besides | took |\n|---|---|---|--:|--:|---|--:|\n"
-        REPORT.write_text("# Soak\n\nWhat `make soak` saw.\n\n" + head, encoding="utf-8")
+        REPORT.write_text(HEAD, encoding="utf-8")
     with REPORT.open("a", encoding="utf-8") as report:
         report.write(line)
-    sys.stderr.write("\n" + line)
+    sys.stderr.write(line)
     return 1 if wrong else 0
+
+
+def _cases(runs: int, tasks: int) -> Iterator[tuple[Case, Calm]]:
+    with tempfile.TemporaryDirectory() as name, stub_process(Path(name), for_s=24 * 3600) as address:
+        calm = run_calmly(Path(name) / "calm", address, tasks)
+        for seed in range(runs):
+            folder = Path(name) / str(seed)
+            yield run_with_kills(folder, address, tasks, calm.calls, seed), calm
+            shutil.rmtree(folder)
+
+
+def _wrong(case: Case, calm: Calm) -> list[str]:
+    """Names of what must not be, each with its details on standard error."""
+    found = {
+        "other end state": differences(case.dump, calm.dump) or (case.dump != calm.dump and ["a row twice"]),
+        "too much again": case.asked_again > case.may_be_asked_again and [f"{case.asked_again} replicates"],
+        "never killed": not case.kills and ["it ended before"],
+    }
+    for name, details in found.items():
+        for detail in details or []:
+            sys.stderr.write(f"seed {case.seed}, {case.kills}: {name}: {detail[:2000]}\n")
+    return [name for name, details in found.items() if details]
+
+
+def _line(what: str, cases: Sequence[Case], wrong: Counter[str], took_s: float) -> str:
+    kills = [kill for case in cases for kill in case.kills]
+    stages = Counter(kill.stage for kill in kills)
+    amid_groups = sum(kill.amid_groups for kill in kills)
+    again = f"{sum(c.asked_again for c in cases)}, at most {max(c.asked_again for c in cases)} in a run"
+    cells = [f"{datetime.now(UTC):%Y-%m-%d}", what, len(kills), f"{stages['sampling']} ({amid_groups})"]
+    cells += [stages["extraction"], stages["after the end"]]
+    cells += [wrong["other end state"], wrong["too much again"], wrong["never killed"], again]
+    return f"| {' | '.join(map(str, cells))} | {took_s:.0f} s |\n"
 
 
 if __name__ == "__main__":

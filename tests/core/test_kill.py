@@ -35,6 +35,8 @@ KILLS = 3
 """At most so many in one case."""
 SEEDS = range(4)
 PATIENCE_S = 60.0
+POLL_S = 0.01
+"""Half of what a call takes: a kill comes few calls later than it was drawn for."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")]
 
@@ -52,7 +54,7 @@ def stub_process(folder: Path, latency_ms: int = 20, for_s: int = 600) -> Iterat
         deadline = time.monotonic() + PATIENCE_S
         while not (port_file.exists() and port_file.read_text()):
             assert time.monotonic() < deadline, "the stub server did not start"
-            time.sleep(0.02)
+            time.sleep(POLL_S)
         yield f"http://127.0.0.1:{port_file.read_text().strip()}/v1"
     finally:
         process.kill()
@@ -166,7 +168,7 @@ def _killed_at(command: list[str], address: str, answered: int) -> bool:
         deadline = time.monotonic() + PATIENCE_S
         while process.poll() is None and stats(address)["answered"] < answered:
             assert time.monotonic() < deadline, f"{answered} calls were not answered in time"
-            time.sleep(0.002)
+            time.sleep(POLL_S)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -178,7 +180,7 @@ def _settled(address: str) -> int:
     deadline = time.monotonic() + PATIENCE_S
     while (found := stats(address))["in_flight"]:
         assert time.monotonic() < deadline, "the stub still works on the calls of a killed process"
-        time.sleep(0.002)
+        time.sleep(POLL_S)
     return int(found["answered"])
 
 
