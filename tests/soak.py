@@ -48,6 +48,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--tasks", type=int, default=64)
+    parser.add_argument(
+        "--most-s", type=float, default=float("inf"), help="start no run after so many seconds"
+    )
     options = parser.parse_args()
     started = time.monotonic()
     wrong: Counter[str] = Counter()
@@ -56,7 +59,9 @@ def main() -> int:
         wrong.update(_wrong(case, calm))
         cases.append(case)
         sys.stderr.write(f"{len(cases)} of {options.runs}\n")
-    what = f"{options.runs} of {options.tasks} tasks x {GROUP_SIZE}, {calm.calls} calls"
+        if time.monotonic() - started > options.most_s:
+            break
+    what = f"{len(cases)} of {options.tasks} tasks x {GROUP_SIZE}, {calm.calls} calls"
     line = _line(what, cases, wrong, time.monotonic() - started)
     if not REPORT.exists():
         REPORT.write_text(HEAD, encoding="utf-8")
