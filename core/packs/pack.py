@@ -75,13 +75,12 @@ class PackedExperience(Record):
 
 
 class PackedVersion(Record):
-    """The library version that was exported."""
+    """The library version that was exported; without a time, so that equal histories give equal bytes."""
 
     number: int = Field(ge=0)
     author: str = ""
     """Empty where provenance was redacted, as is the message."""
     message: str = ""
-    created_at: str
 
 
 class Pack(Record):
@@ -117,7 +116,6 @@ def make_pack(content: PackContent) -> Pack:
                 number=version.number,
                 author=version.author if told else "",
                 message=version.message if told else "",
-                created_at=version.created_at,
             ),
             provenance="included" if told else "redacted",
             experiences=tuple(_packed(e, content) for e in lessons_of(content)),

@@ -16,9 +16,8 @@ def readme_text(pack: Pack) -> str:
     lines = [
         f"# Experience pack {code_span(pack.name)}, version {version.number}",
         "",
-        f"{len(pack.experiences)} lessons from groups of checked attempts, published on"
-        f" {code_span(version.created_at)}"
-        + (f" by {code_span(version.author)}." if version.author else "."),
+        f"{len(pack.experiences)} lessons from groups of checked attempts"
+        + (f", published by {code_span(version.author)}." if version.author else "."),
         "",
     ]
     if version.message:

@@ -296,3 +296,12 @@ def test_equal_seeds_and_replies_give_equal_workspaces(tmp_path: Path) -> None:
 def _without_keys(dump: str) -> list[str]:
     """Cache keys and request hashes hold the address, which has another port in each server."""
     return [line for line in dump.splitlines() if not line.startswith(("calls ", "runs "))]
+
+
+def test_equal_histories_give_packs_of_equal_bytes_whenever_they_were_made(tmp_path: Path) -> None:
+    packs = []
+    for name, clock in (("one", ticking()), ("two", lambda: "2031-05-05T05:05:05Z")):
+        workspace = Workspace(tmp_path / name, clock=clock)
+        publish(workspace, "First lesson.", "Second lesson.")
+        packs.append(workspace.shipping.export("pack").data)
+    assert packs[0] == packs[1]
