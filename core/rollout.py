@@ -202,7 +202,7 @@ class Extraction(Record):
     superseded: int = 0
     quarantined: int = 0
     calls: dict[str, int] = Field(default_factory=dict)
-    """Model calls by stage."""
+    """Model calls by stage, those that the cache answered included."""
     not_contrasted: dict[str, str] = Field(default_factory=dict)
     """Informative groups that the model could not contrast, with the reason."""
     notes: tuple[str, ...] = ()

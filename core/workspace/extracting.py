@@ -104,7 +104,8 @@ def _counted(
         joined=len(outcome.joined),
         superseded=len(superseded),
         quarantined=len(outcome.quarantined),
-        calls=dict(sorted(calls.items())),
+        # How many of them the cache answered depends on what was killed: it is not part of the result.
+        calls={stage: n for stage, n in sorted(calls.items()) if stage != "cached"},
         not_contrasted={group: why for batch in batches for group, why in batch.failed.items()},
         notes=outcome.notes,
     )
