@@ -14,7 +14,7 @@ from core.errors import InputError
 class Record(BaseModel):
     """An immutable value. Unknown fields are refused, so a typo never vanishes silently."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
     def read(cls, data: Any, *, where: str = "") -> Self:

@@ -121,7 +121,7 @@ class Review:
         return self._set(proposal_id, "deferred", reason.strip(), actor, revision)
 
     def undo(self, proposal_id: str, actor: str, *, revision: int | None = None) -> Proposal:
-        """Take the last decision back: the proposal waits again, an edited text stays.
+        """Take the last decision back: the proposal waits again. Undone once more, an edited text goes, too.
 
         Raises:
             ApplyError: somebody decided meanwhile.
@@ -134,7 +134,10 @@ class Review:
                     f"{proposal.id} is published in version {proposal.published_in} and stays there; "
                     f"`winnow rollback {(proposal.published_in or 1) - 1}` makes a new version without it."
                 )
-            if proposal.status not in ("approved", "rejected", "deferred"):
+            edited = proposal.status == "proposed" and proposal.edited_text is not None
+            if edited:
+                proposal = proposal.model_copy(update={"edited_text": None})
+            if not edited and proposal.status not in ("approved", "rejected", "deferred"):
                 raise InputError(f"{proposal.id} is {proposal.status}; there is no decision to undo.")
             at = self._store.events.clock()
             undone = _decision(proposal, "proposed", actor, at)

@@ -103,14 +103,6 @@ class Usage(Record):
     completion_tokens: int = 0
     cost_usd: float = 0.0
 
-    def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            calls=self.calls - other.calls,
-            prompt_tokens=self.prompt_tokens - other.prompt_tokens,
-            completion_tokens=self.completion_tokens - other.completion_tokens,
-            cost_usd=self.cost_usd - other.cost_usd,
-        )
-
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             calls=self.calls + other.calls,
@@ -224,6 +216,8 @@ class Run(Record):
     extraction: Extraction = Extraction()
     usage: Usage = Usage()
     """What its rollouts took; a reply from the cache counts with what it cost when it was made."""
+    with_lessons: int = 0
+    """Sampled groups whose prompt held at least one lesson."""
     spent: Usage = Usage()
     """What was really sent for it, extraction, retries and failed requests included."""
     created_at: str = ""

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from core.record import Record
 
@@ -22,6 +22,8 @@ ROLES: tuple[Role, ...] = ("rollout", "extraction", "judge")
 
 class Endpoint(Record):
     """An OpenAI-compatible endpoint. The key itself is never stored, only the name of its variable."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     name: str
     base_url: str = ""
@@ -89,6 +91,8 @@ class Endpoint(Record):
 
 class RunConfig(Record):
     """What a run is to do. Two runs with equal configurations on equal tasks are the same run."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     endpoint: str = EMBEDDED
     extraction_endpoint: str | None = None

@@ -33,7 +33,7 @@ The loop, end to end:
   winnow review list                     what waits for a person
   winnow review approve P-0001           exact text; reject, edit, defer, undo
   winnow publish -m "First lessons"      all approved proposals, atomically, as a version
-  winnow pack export -o lessons.zip      what was measured is what ships
+  winnow pack export -o lessons.zip      the same text that runs are injected with
 Without any key it runs on an embedded model: try `winnow demo`.
 
 \b

@@ -34,6 +34,10 @@ def serve(folder: Path, port: int, address: str = "127.0.0.1") -> int:
     click.echo(f"Winnow is at http://{address}:{port} (Ctrl-C stops it).", err=True)
     environment = os.environ | {"WINNOW_WORKSPACE": str(folder)}
     # The folder of app.py is where Streamlit looks for .streamlit/config.toml.
+    if os.name == "posix":  # in place of this process, so that what ends it ends the server
+        sys.stdout.flush()
+        os.chdir(APP.parent)
+        os.execve(sys.executable, command, environment)
     server = subprocess.Popen(command, env=environment, cwd=APP.parent)
     try:
         return server.wait()

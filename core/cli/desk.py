@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -91,6 +92,9 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
                 function(desk, **options)
             except (InputError, ApplyError, ModelError, BusyError) as e:
                 desk.refuse(e)
+            except BrokenPipeError:  # whoever read has enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                sys.exit(DONE)
             except Exception as e:  # noqa: BLE001  # a fault of ours: scripts must be able to tell it from "done"
                 desk.fail(e)
             except KeyboardInterrupt:
@@ -139,6 +143,12 @@ def one_line(text: str, width: int = 90) -> str:
 def visible(text: str) -> str:
     """A text with its line breaks, but with every other control character made visible."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def hidden(text: str) -> list[str]:
+    """A warning for each kind of invisible character in a text: a reader cannot approve what nobody sees."""
+    found = dict.fromkeys(c for c in text if not c.isprintable() and c not in "\n\t")
+    return [f"Warning: the text holds an invisible character, U+{ord(c):04X}." for c in found]
 
 
 def plural(count: int, noun: str, many: str = "") -> str:

@@ -106,6 +106,7 @@ def publish(desk: Desk, message: str, parent: int | None, dry_run: bool) -> None
         *lines,
         tokens,
         f"Version {version.number} is published: {plural(version.size, 'experience')}.",
+        "Next: winnow pack export, or winnow run --split trial to see answers with it.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,9 +29,11 @@ def pack() -> None:
     help="Where to; - is standard output. Default: the pack's own name.",
 )
 @click.option("--name", default="winnow", show_default=True, help="Name of the pack.")
+@click.option("--domain", help="Only what is injected for tasks of this domain.")
+@click.option("--force", is_flag=True, help="Write over a file that holds something else.")
 @click.option("--no-provenance", is_flag=True, help="Leave out who and what the lessons came from.")
 def export(
-    desk: Desk, form: str, number: int | None, output: Path | None, name: str, no_provenance: bool
+    desk: Desk, form: str, number: int | None, output: Path | None, no_provenance: bool, **what: Any
 ) -> None:
     """Export a version. The same version gives the same bytes.
 
@@ -38,10 +41,13 @@ def export(
     """
     shipping = desk.workspace.shipping
     if str(output) == "-":
-        sys.stdout.buffer.write(shipping.export(form, number, name=name, provenance=not no_provenance).data)
+        if desk.as_json:
+            raise InputError("-o - gives the file itself, which is no JSON: leave --json out.")
+        what.pop("force")
+        sys.stdout.buffer.write(shipping.export(form, number, provenance=not no_provenance, **what).data)
         return
     done, target = shipping.write(
-        form, output, desk.who, version=number, name=name, provenance=not no_provenance
+        form, output, desk.who, version=number, provenance=not no_provenance, **what
     )
     result = {
         "file": str(target),

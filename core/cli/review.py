@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from core.cli.desk import Desk, plural, table, verb, visible
+from core.cli.desk import Desk, hidden, plural, table, verb, visible
 from core.experience import OPEN_STATUSES, Proposal, ProposalStatus, targets_of, text_of
 from core.review import stale
 from core.words import count_words
@@ -71,7 +71,7 @@ def show(desk: Desk, proposal_id: str) -> None:
         lines += [f"--- {target} now", visible(now.text) if now else "(not there)"]
     if text is not None:
         edited = ", edited by the reviewer" if found.edited_text is not None else ""
-        lines += [f"--- text ({plural(count_words(text), 'word')}{edited})", visible(text)]
+        lines += [f"--- text ({plural(count_words(text), 'word')}{edited})", visible(text), *hidden(text)]
     lines += ["--- evidence", found.evidence.sentence or "none", *_findings(found)]
     if found.rationale:
         lines += ["--- rationale", visible(found.rationale)]
@@ -96,7 +96,7 @@ def _findings(proposal: Proposal) -> list[str]:
 
 def _strength(proposal: Proposal) -> str:
     ps = [f.p_corrected for f in proposal.evidence.findings]
-    return f"{min(ps):.3f}" if ps else "-"
+    return "-" if not ps else f"{min(ps):.3f}" if min(ps) >= 0.001 else "<.001"
 
 
 def _gist(proposal: Proposal) -> str:
@@ -116,7 +116,12 @@ def approve(desk: Desk, proposal_ids: tuple[str, ...], text: str | None, revisio
         done = [
             desk.workspace.review.approve(i, desk.who, revision=revision, text=text) for i in proposal_ids
         ]
-    desk.answer(done, *(f"{p.id} approved." for p in done), "Publish with: winnow publish -m MESSAGE")
+    desk.answer(
+        done,
+        *(f"{p.id} approved." for p in done),
+        *(w for p in done for w in hidden(text_of(p.effective) or "")),
+        "Publish with: winnow publish -m MESSAGE",
+    )
 
 
 @verb(review, "edit")
@@ -126,7 +131,7 @@ def approve(desk: Desk, proposal_ids: tuple[str, ...], text: str | None, revisio
 def edit(desk: Desk, proposal_id: str, text: str, revision: int | None) -> None:
     """Give a proposal a text of your own; it still waits for a decision."""
     done = desk.workspace.review.edit(proposal_id, text, desk.who, revision=revision)
-    desk.answer(done, f"{done.id} has your text now ({plural(count_words(text), 'word')}).")
+    desk.answer(done, f"{done.id} has your text now ({plural(count_words(text), 'word')}).", *hidden(text))
 
 
 @verb(review, "reject")

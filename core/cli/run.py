@@ -81,9 +81,10 @@ def _say_plan(desk: Desk, plan: Plan) -> None:
     state = f"goes on with {plan.resumes}" if plan.resumes else "is a new run"
     line = (
         f"{plural(len(plan.tasks), 'task')} x {plan.config.group_size} rollouts with {plan.model} under version "
-        f"{plan.library_version}: at most {plural(plan.calls, 'call')} for rollouts; it {state}. Nothing was done."
+        f"{plan.library_version} (lessons for {plan.with_lessons} of them): at most {plural(plan.calls, 'call')} for "
+        f"rollouts; it {state}. Nothing was done."
     )
-    desk.answer(plan.model_copy(update={"tasks": ()}), line)
+    desk.answer({**plan.model_dump(mode="json"), "tasks": [t.id for t in plan.tasks]}, line)
 
 
 def _incomplete(run: Run) -> bool:
@@ -95,8 +96,9 @@ def report(run: Run) -> list[str]:
     tally, made = run.tally, run.extraction
     saved = max(0, run.usage.calls - run.spent.calls)
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
+    taught = f" ({run.with_lessons} of them with lessons)" if run.library_version else ""
     lines = [
-        f"{run.id}: {plural(tally.total, 'group')} with {run.model} under version {run.library_version}: "
+        f"{run.id}: {plural(tally.total, 'group')} with {run.model} under version {run.library_version}{taught}: "
         f"{tally.informative} informative, {tally.uninformative} uninformative, {tally.failed} failed"
         + (f", {tally.waiting} waiting" if tally.waiting else "")
         + (f" ({why})" if why else "")
@@ -105,9 +107,10 @@ def report(run: Run) -> list[str]:
         f"{run.spent.completion_tokens:,} completion tokens, ${run.spent.cost_usd:.4f}"
         + (f"; {plural(saved, 'call')} of its rollouts came from the cache." if saved else "."),
     ]
-    if run.status == "done":
+    if run.status == "done" and run.config.split == "train":
         lines.append(
             f"{plural(made.suggested, 'operation')} suggested: {made.proposed} proposed, {made.joined} joined, "
-            f"{made.superseded} superseded, {made.quarantined} quarantined. See: winnow review list"
+            f"{made.superseded} superseded, {made.quarantined} quarantined."
+            + (" See: winnow review list" if made.proposed else f" Why: winnow runs show {run.id}")
         )
     return lines

@@ -10,6 +10,7 @@ import click
 from core.cli.desk import Desk, one_line, plural, table, verb
 from core.errors import InputError
 from core.rollout import SPLITS, VerifierSpec
+from core.verifiers import make_verifier
 
 
 @click.group()
@@ -63,6 +64,8 @@ def import_tasks(
         split=split,  # type: ignore[arg-type]  # click checked it
         seed=seed,
     )
+    if not found.rows:
+        raise InputError(f"{file.name} holds no rows, so there is nothing to import.")
     if dry_run:
         lines = [f"{plural(len(found.tasks), 'task')} would come in from {file.name}; nothing was imported."]
         lines += [f"  {field} <- {column}" for field, column in found.mapping.items()]
@@ -109,11 +112,14 @@ def _verifier(text: str | None) -> VerifierSpec | None:
     if text is None:
         return None
     if not text.lstrip().startswith("{"):
-        return VerifierSpec(kind=text.strip())
-    try:
-        return VerifierSpec.read(json.loads(text), where="--verifier")
-    except ValueError as e:
-        raise InputError(f"--verifier is not valid JSON: {e}.") from e
+        spec = VerifierSpec(kind=text.strip())
+    else:
+        try:
+            spec = VerifierSpec.read(json.loads(text), where="--verifier")
+        except ValueError as e:
+            raise InputError(f"--verifier is not valid JSON: {e}.") from e
+    make_verifier(spec)
+    return spec
 
 
 @verb(tasks, "list")

@@ -11,7 +11,9 @@ EXPORTERS: dict[str, Exporter] = {
     exporter.name: exporter
     for exporter in (
         Exporter("pack", ".zip", "one zip with lessons, origin, prompt and checksums", build_pack),
-        Exporter("prompt", ".txt", "the text for a system prompt, exactly as measured", prompt.write),
+        Exporter(
+            "prompt", ".txt", "the text for a system prompt, as runs are injected with it", prompt.write
+        ),
         Exporter(
             "agents-md",
             ".md",

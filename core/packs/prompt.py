@@ -1,4 +1,4 @@
-"""System-prompt text: exactly what was injected when the library was measured."""
+"""System-prompt text: what runs are injected with, from the same renderer."""
 
 from __future__ import annotations
 

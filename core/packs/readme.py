@@ -23,7 +23,7 @@ def readme_text(pack: Pack) -> str:
     if version.message:
         lines += [fence(version.message), ""]
     lines += [
-        "- `prompt.txt` is the text to put into a system prompt, exactly as it was measured.",
+        "- `prompt.txt` is the text to put into a system prompt, as runs are injected with it.",
         "- `pack.json` holds the lessons with their origin"
         + (" (redacted)." if pack.provenance == "redacted" else "."),
         "- `sha256sum -c SHA256SUMS` checks the files.",

@@ -75,7 +75,7 @@ class Proposals:
         row = self._database.row(f"SELECT {COLUMNS} FROM proposals WHERE id = ?", proposal_id)
         if row is None:
             raise NotFoundError(
-                f"There is no proposal {proposal_id!r} in this workspace; `winnow review` lists them."
+                f"There is no proposal {proposal_id!r} in this workspace; `winnow review list` shows them."
             )
         return _proposal(row)
 

@@ -94,11 +94,10 @@ class Runs:
             if status in ("done", "failed"):
                 self._events.append(actor, f"run.{status}", run_id, note=note)
 
-    def add_spent(self, run_id: str, spent: Usage) -> None:
-        """Count what was really sent for a run, retries included; replies from the cache cost nothing."""
+    def set_spent(self, run_id: str, spent: Usage) -> None:
+        """Say what was really sent for a run, retries included; replies from the cache cost nothing."""
         with self._database.writing():
-            total = self.get(run_id).spent + spent
-            self._database.execute("UPDATE runs SET spent = ? WHERE id = ?", total.canonical(), run_id)
+            self._database.execute("UPDATE runs SET spent = ? WHERE id = ?", spent.canonical(), run_id)
 
     def save_extraction(self, run_id: str, extraction: Extraction) -> None:
         with self._database.writing():
@@ -117,7 +116,9 @@ class Runs:
         """
         row = self._database.row("SELECT * FROM runs WHERE id = ?", run_id)
         if row is None:
-            raise NotFoundError(f"There is no run {run_id!r} in this workspace; `winnow runs` lists them.")
+            raise NotFoundError(
+                f"There is no run {run_id!r} in this workspace; `winnow runs list` shows them."
+            )
         return self._run(row)
 
     def newest(self, limit: int = 50) -> list[Run]:
@@ -139,6 +140,7 @@ class Runs:
             tally=self.tally(row["id"]),
             extraction=Extraction(**json.loads(row["report"])),
             usage=self._usage(row["id"]),
+            with_lessons=self._with_lessons(row["id"]),
             spent=Usage(**json.loads(row["spent"])),
             created_at=row["created_at"],
             finished_at=row["finished_at"],
@@ -157,6 +159,15 @@ class Runs:
             if row["reason"]:
                 reasons[row["reason"]] = reasons.get(row["reason"], 0) + row["n"]
         return Tally(**counts, reasons=reasons)
+
+    def _with_lessons(self, run_id: str) -> int:
+        return int(
+            self._database.value(
+                "SELECT count(DISTINCT group_id) FROM rollouts JOIN groups ON groups.id = group_id"
+                " WHERE run_id = ? AND injected <> '{}'",
+                run_id,
+            )
+        )
 
     def _usage(self, run_id: str) -> Usage:
         row = self._database.row(

@@ -63,7 +63,7 @@ async def extract(
     drafts = [*evidence.drafts, *(d for b in batches for d in b.drafts)]
     strengths = {group.id: mean_deviation([r.reward for r in group.rollouts]) for _, group in pairs}
     last = reconcile(drafts, experiences, strengths, run_id=run.id)
-    outcomes: list[Outcome] = [evidence, *batches, last]
+    outcomes: list[Outcome] = [evidence, *batches, last, Outcome(notes=_silent_domains(pairs, evidence))]
     outcome = Outcome(
         drafts=last.drafts,
         joined=tuple(j for o in outcomes for j in o.joined),
@@ -74,6 +74,18 @@ async def extract(
     suggested = sum(b.operations_in for b in batches)
     suggested += len(evidence.drafts) + len(evidence.joined) + len(evidence.quarantined)
     return Found(outcome, superseded, _counted(outcome, superseded, suggested, batches), _semantic(batches))
+
+
+def _silent_domains(pairs: Sequence[Pair], evidence: Outcome) -> tuple[str, ...]:
+    """Say of each domain without a lesson from evidence how much there was to count."""
+    spoken = {getattr(d.operation, "domain", "") for d in evidence.drafts}
+    groups = Counter(task.domain for task, _ in pairs)
+    return tuple(
+        f"{domain}: {n} informative groups were contrasted, and no habit held after the correction for all that were "
+        "tried; more groups, or larger ones, find weaker habits."
+        for domain, n in sorted(groups.items())
+        if domain not in spoken
+    )
 
 
 async def _ask(

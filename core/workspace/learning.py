@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import JsonValue
 
 from core.errors import BusyError, InputError, WinnowError
+from core.experience import GENERAL
 from core.library import Library
 from core.ports import Progress, silent
 from core.record import Record, content_hash
@@ -47,6 +48,8 @@ class Plan(Record):
     model: str
     calls: int
     """Requests for rollouts at most, retries and extraction apart: a reply that is in the cache costs none."""
+    with_lessons: int = 0
+    """Tasks whose domain the library version has lessons for; the others are asked as they are."""
     request: str
     """Hash of what is asked for: the same again is the same run."""
     resumes: str | None = None
@@ -72,6 +75,11 @@ class Learning:
         """
         endpoint = self._models.get(config.endpoint)
         extractor = self._models.get(config.extraction_endpoint) if config.extraction_endpoint else None
+        if config.max_cost_usd is not None and not (endpoint.price_in or endpoint.price_out):
+            raise InputError(
+                f"A cap on money cannot hold: {endpoint.name} has no price. Give it one (--price-in, --price-out), "
+                "or cap the calls or tokens."
+            )
         if config.max_tokens >= endpoint.context_length:
             raise InputError(
                 f"max_tokens {config.max_tokens} leaves no room for a prompt: {endpoint.name} has a context of "
@@ -99,6 +107,7 @@ class Learning:
             model=endpoint.model,
             calls=len(tasks) * (1 if endpoint.sends_n else config.group_size),
             request=request,
+            with_lessons=_with_lessons(tasks, self._store.versions.library(version)),
             resumes=there.id if there else None,
             finished=there is not None and there.status == "done",
         )
@@ -152,13 +161,20 @@ class Learning:
                 return run
             self._store.runs.set_status(run_id, "running", actor)
             budget = _budget(caps or run.config, run.spent)
+
+            def booking(what: str, done: int, total: int) -> None:
+                self._store.runs.set_spent(
+                    run_id, budget.spent
+                )  # as it goes: a kill must not make calls free
+                progress(what, done, total)
+
             try:
-                asyncio.run(self._learn(run, actor, progress, budget))
+                asyncio.run(self._learn(run, actor, booking, budget))
             except WinnowError as e:
                 self._store.runs.set_status(run_id, "waiting", actor, str(e))
                 raise
             finally:
-                self._store.runs.add_spent(run_id, budget.spent - run.spent)
+                self._store.runs.set_spent(run_id, budget.spent)
             return self._store.runs.get(run_id)
 
     def retry(self, run_id: str, actor: str) -> int:
@@ -284,6 +300,11 @@ def _identity(endpoint: Endpoint) -> dict[str, JsonValue]:
         "extra",
     }
     return endpoint.model_dump(mode="json", include=kept)
+
+
+def _with_lessons(tasks: Sequence[Task], library: Library) -> int:
+    domains = {e.domain for e in library}
+    return sum(GENERAL in domains or t.domain in domains for t in tasks)
 
 
 def _seeded(tasks: Sequence[Task], config: RunConfig) -> list[Task]:

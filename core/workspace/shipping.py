@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from core.errors import InputError
+from core.experience import GENERAL
 from core.packs import EXPORTERS, PackCheck, PackContent, verify_pack
 from core.record import Record
 from core.store import Store
@@ -33,27 +34,34 @@ class Shipping:
         return {name: exporter.about for name, exporter in EXPORTERS.items()}
 
     def content(
-        self, version: int | None = None, *, name: str = "winnow", provenance: bool = True
+        self,
+        version: int | None = None,
+        *,
+        name: str = "winnow",
+        provenance: bool = True,
+        domain: str | None = None,
     ) -> PackContent:
-        """What a version ships.
+        """What a version ships; with a domain, only what is injected for tasks of that domain.
 
         Raises:
             NotFoundError: there is no such version.
             InputError: it has no live experience.
         """
         library = self._store.versions.library(version)
-        if not len(library):
+        kept = [e for e in library if domain is None or e.domain in (domain, GENERAL)]
+        if not kept:
+            of = f" for {domain}" if domain else ""
             raise InputError(
-                f"Version {library.version} has no experiences, so there is nothing to ship; publish some first."
+                f"Version {library.version} has no experiences{of}, so there is nothing to ship; publish some first."
             )
         proposals = {
-            e.id: self._store.proposals.get(e.proposal_id) for e in library if provenance and e.proposal_id
+            e.id: self._store.proposals.get(e.proposal_id) for e in kept if provenance and e.proposal_id
         }
         return PackContent.read(
             {
                 "name": name,
                 "version": self._store.versions.get(library.version),
-                "experiences": tuple(library),
+                "experiences": tuple(kept),
                 "proposals": proposals,
                 "include_provenance": provenance,
             },
@@ -61,7 +69,13 @@ class Shipping:
         )
 
     def export(
-        self, form: str = "pack", version: int | None = None, *, name: str = "winnow", provenance: bool = True
+        self,
+        form: str = "pack",
+        version: int | None = None,
+        *,
+        name: str = "winnow",
+        provenance: bool = True,
+        domain: str | None = None,
     ) -> Exported:
         """One version in one form; the same version gives the same bytes.
 
@@ -71,7 +85,7 @@ class Shipping:
         """
         if form not in EXPORTERS:
             raise InputError(f"There is no export form {form!r}; there are: {', '.join(EXPORTERS)}.")
-        content = self.content(version, name=name, provenance=provenance)
+        content = self.content(version, name=name, provenance=provenance, domain=domain)
         exporter = EXPORTERS[form]
         data = exporter.write(content)
         return Exported(
@@ -91,6 +105,8 @@ class Shipping:
         version: int | None = None,
         name: str = "winnow",
         provenance: bool = True,
+        domain: str | None = None,
+        force: bool = False,
     ) -> tuple[Exported, Path]:
         """Export into a file and remember it. An AGENTS.md keeps everything outside the marked region.
 
@@ -101,19 +117,27 @@ class Shipping:
             version: which version; None is the newest.
             name: name of the pack.
             provenance: False leaves out who and what the lessons came from.
+            domain: only what is injected for tasks of this domain.
+            force: write over a file that holds something else.
 
         Raises:
-            InputError: there is no such form, nothing to ship, or the file cannot be written.
+            InputError: there is no such form, nothing to ship, a file is in the way, or the file cannot be written.
             PackError: something in it must not be shipped, such as a secret.
         """
-        exported = self.export(form, version, name=name, provenance=provenance)
+        exported = self.export(form, version, name=name, provenance=provenance, domain=domain)
         path = target or Path()
         path = path / exported.name if path.is_dir() else path
         place = EXPORTERS[form].place
         data = exported.data
         try:
             if place is not None and path.exists():
-                data = place(self.content(version, name=name, provenance=provenance), path.read_bytes())
+                data = place(
+                    self.content(version, name=name, provenance=provenance, domain=domain), path.read_bytes()
+                )
+            elif path.exists() and not force and path.read_bytes() != data:
+                raise InputError(
+                    f"{path} exists and holds something else: choose another name, or say --force."
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}.partial")
             partial.write_bytes(data)

@@ -60,6 +60,10 @@ class Workspace:
             InputError: the folder cannot be used, or its database is of a newer Winnow.
         """
         self.folder = folder
+        if folder.exists() and not folder.is_dir():
+            raise InputError(
+                f"{folder} is a file; a workspace is a folder. Name another one with --workspace."
+            )
         try:
             if not folder.exists():
                 folder.mkdir(parents=True)

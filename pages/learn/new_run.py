@@ -87,7 +87,15 @@ with plan_side:
             (plan.calls, "calls at most"),
         ]
     )
-    frame.facts([("Model", plan.model), ("Library", f"version {plan.library_version} is injected")])
+    frame.facts(
+        [
+            ("Model", plan.model),
+            (
+                "Library",
+                f"version {plan.library_version}, lessons for {plan.with_lessons:,} of {len(plan.tasks):,} tasks",
+            ),
+        ]
+    )
     if plan.finished:
         frame.note(f"{plan.resumes} did exactly this. Another seed, or a newer library, makes it a new run.")
         label = f"Open {plan.resumes}"

@@ -25,7 +25,8 @@ frame.page(
     f"Recorded rollouts from {run.note}"
     if recorded
     else f"{run.config.group_size} rollouts of each {run.config.split} task with {run.model}, library version "
-    f"{run.library_version} injected.",
+    f"{run.library_version}"
+    + (f" ({run.with_lessons:,} groups got lessons of it)." if run.library_version else "."),
     crumb="Run",
 )
 active = run.status not in ("done", "failed") and jobs.state(ws, run.id) != "idle"

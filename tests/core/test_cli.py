@@ -271,3 +271,32 @@ def test_an_existing_folder_is_used_as_a_workspace_without_hiding_what_is_in_it(
     assert not (tmp_path / "mine" / ".gitignore").exists()
     assert winnow(tmp_path / "new", "tasks", "list").code == 0
     assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
+
+
+def test_an_export_does_not_write_over_a_file_that_holds_something_else(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    workspace.review.approve(propose(workspace, "Answer with the number alone.")[0], "ann")
+    workspace.review.publish("", "ann")
+    target = tmp_path / "notes.md"
+    target.write_text("mine", encoding="utf-8")
+    words = ["pack", "export", "--form", "prompt", "-o", str(target)]
+    assert winnow(folder, *words).code == 2
+    assert target.read_text(encoding="utf-8") == "mine"
+    assert winnow(folder, *words, "--force").code == 0
+    assert winnow(folder, *words).code == 0, "the same again is no other content"
+    assert winnow(folder, "pack", "export", "--domain", "elsewhere", "-o", str(tmp_path / "x.zip")).code == 2
+    assert winnow(folder, "pack", "export", "--domain", "sums", "-o", str(tmp_path / "x.zip")).code == 0
+
+
+def test_an_invisible_character_is_named_before_it_is_approved(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    propose(Workspace(folder), "zero\u200bwidth")
+    assert "U+200B" in winnow(folder, "review", "show", "P-0001").out
+    assert "U+200B" in winnow(folder, "review", "approve", "P-0001").out
+
+
+def test_a_wrong_verifier_is_one_refusal_and_not_a_reason_for_each_row(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
+    done = winnow(tmp_path / "w", "tasks", "import", str(tmp_path / "t.jsonl"), "--verifier", "nope")
+    assert (done.code, done.err.count("\n")) == (2, 1)

@@ -305,3 +305,43 @@ def test_equal_histories_give_packs_of_equal_bytes_whenever_they_were_made(tmp_p
         publish(workspace, "First lesson.", "Second lesson.")
         packs.append(workspace.shipping.export("pack").data)
     assert packs[0] == packs[1]
+
+
+def test_calls_before_a_kill_are_not_free(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(8))
+
+    def stop_at_five(what: str, done: int, total: int) -> None:
+        if (what, done) == ("rollouts", 5):
+            raise KeyboardInterrupt
+
+    with StubServer() as stub:
+        run = workspace.learning.start(add_stub(workspace, stub.base_url, concurrency=1), "test")
+        with pytest.raises(BaseException, match=r"^$|unhandled"):
+            workspace.learning.work(run.id, "test", stop_at_five)
+        assert workspace.store.runs.get(run.id).spent.calls >= 20
+        done = workspace.learning.work(run.id, "test")
+        assert done.spent.calls == stub.stats()["calls"]
+
+
+def test_a_run_says_how_many_groups_got_a_lesson(workspace: Workspace) -> None:
+    add_tasks(workspace, [*make_tasks(2), make_task(9, domain="other")])
+    publish(workspace, "Answer with the number alone.")
+    with StubServer() as stub:
+        config = add_stub(workspace, stub.base_url)
+        assert workspace.learning.plan(config).with_lessons == 2
+        assert learn(workspace, config).with_lessons == 2
+
+
+def test_a_cap_on_money_needs_a_price(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(1))
+    with StubServer() as stub:
+        config = add_stub(workspace, stub.base_url).model_copy(update={"max_cost_usd": 1.0})
+        with pytest.raises(InputError, match="has no price"):
+            workspace.learning.plan(config)
+
+
+def test_a_domain_without_lessons_says_how_much_was_contrasted(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(3))
+    with StubServer() as stub:
+        run = learn(workspace, add_stub(workspace, stub.base_url))
+    assert any("sums" in note and "groups" in note for note in run.extraction.notes)

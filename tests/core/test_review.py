@@ -225,3 +225,11 @@ def test_an_old_version_ships_the_same_bytes_whatever_came_after_it(workspace: W
     publish(workspace, Merge(experience_ids=("E-0001", "E-0002"), text="Both lessons."))
     workspace.review.rollback(1, "ann")
     assert workspace.shipping.export("pack", 1).sha256 == before
+
+
+def test_an_edit_can_be_undone_to_the_text_that_was_proposed(workspace: Workspace) -> None:
+    [first] = propose(workspace, "Answer with one word.")
+    workspace.review.edit(first, "My own words.", "ann")
+    assert workspace.review.undo(first, "ann").edited_text is None
+    with pytest.raises(InputError, match="no decision to undo"):
+        workspace.review.undo(first, "ann")
