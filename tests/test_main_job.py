@@ -93,6 +93,7 @@ def _habitual(asked: Asked) -> str:
     )
 
 
+@pytest.mark.slow
 def test_the_demo_does_everything_once_and_says_it_in_ten_lines(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,8 @@ TINY = Asset(
     size=len(CONTENT),
 )
 
+pytestmark = pytest.mark.slow  # many small tests that take half a minute together
+
 
 def make_wheel(folder: Path, content: bytes = CONTENT) -> None:
     folder.mkdir(exist_ok=True)

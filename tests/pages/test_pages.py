@@ -12,6 +12,8 @@ from core.experience import Add, Modify, Proposal
 from core.workspace import Workspace
 from tests.pages.workspaces import fill, propose
 
+pytestmark = pytest.mark.slow  # many small tests that take half a minute together
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "learn/home": "",
