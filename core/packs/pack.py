@@ -130,6 +130,10 @@ def make_pack(content: PackContent) -> Pack:
 
 def _packed(experience: Experience, content: PackContent) -> PackedExperience:
     proposal = content.proposals.get(experience.proposal_id or "")
+    if content.include_provenance and experience.proposal_id and proposal is None:
+        raise PackError(
+            f"The origin of {experience.id} ({experience.proposal_id}) was not handed over; nothing was packed."
+        )
     told = content.include_provenance and proposal is not None
     return PackedExperience(
         id=experience.id,

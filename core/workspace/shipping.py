@@ -6,7 +6,6 @@ import hashlib
 from pathlib import Path
 
 from core.errors import InputError
-from core.experience import GENERAL
 from core.packs import EXPORTERS, PackCheck, PackContent, verify_pack
 from core.record import Record
 from core.store import Store
@@ -48,25 +47,24 @@ class Shipping:
             InputError: it has no live experience.
         """
         library = self._store.versions.library(version)
-        kept = [e for e in library if domain is None or e.domain in (domain, GENERAL)]
-        if not kept:
-            of = f" for {domain}" if domain else ""
-            raise InputError(
-                f"Version {library.version} has no experiences{of}, so there is nothing to ship; publish some first."
-            )
-        proposals = {
-            e.id: self._store.proposals.get(e.proposal_id) for e in kept if provenance and e.proposal_id
-        }
-        return PackContent.read(
+        ids = {e.proposal_id for e in library if e.proposal_id} if provenance else set()
+        content = PackContent.read(
             {
                 "name": name,
                 "version": self._store.versions.get(library.version),
-                "experiences": tuple(kept),
-                "proposals": proposals,
+                "experiences": tuple(library),
+                "proposals": {i: self._store.proposals.get(i) for i in sorted(ids)},
                 "include_provenance": provenance,
             },
             where="pack",
         )
+        content = content if domain is None else content.for_domain(domain)
+        if not content.experiences:
+            of = f" for {domain}" if domain else ""
+            raise InputError(
+                f"Version {library.version} has no experiences{of}, so there is nothing to ship; publish some first."
+            )
+        return content
 
     def export(
         self,

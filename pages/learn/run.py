@@ -35,6 +35,7 @@ active = run.status not in ("done", "failed") and jobs.state(ws, run.id) != "idl
 def progress(run: Run, state: str) -> None:
     text, tone = words.run_state(run, state)
     done = run.tally.total - run.tally.waiting
+    took = run.usage if recorded else run.spent  # what was really sent, where Winnow sent it
     safe.html(
         '<div class="w-chips">{chip}<span class="w-note">{n} of {all} groups finished</span></div>',
         chip=frame.chip(text, tone),
@@ -44,10 +45,10 @@ def progress(run: Run, state: str) -> None:
     tally.bar(run.tally)
     frame.stats(
         [
-            (f"{run.usage.calls:,}", "model calls"),
-            (f"{run.usage.prompt_tokens:,}", "prompt tokens"),
-            (f"{run.usage.completion_tokens:,}", "completion tokens"),
-            (words.money(run.usage.cost_usd), "cost"),
+            (f"{took.calls:,}", "model calls"),
+            (f"{took.prompt_tokens:,}", "prompt tokens"),
+            (f"{took.completion_tokens:,}", "completion tokens"),
+            (words.money(took.cost_usd), "cost"),
         ]
     )
 

@@ -6,6 +6,7 @@ import pytest
 
 from core.errors import ApplyError, InputError, StaleVersionError, WinnowError
 from core.experience import Delete, Merge, Modify
+from core.packs import read_pack
 from core.workspace import Workspace
 from tests.make import propose, publish
 
@@ -217,6 +218,17 @@ def test_two_proposals_that_say_the_same_are_not_both_approved_and_publishing_st
     with pytest.raises(ApplyError, match=one):
         workspace.review.approve(other, "ann")
     assert workspace.review.publish("", "ann").size == 1
+
+
+def test_a_pack_says_where_each_lesson_came_from_unless_it_is_told_not_to(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    [packed] = read_pack(workspace.shipping.export("pack").data).experiences
+    assert packed.provenance is not None
+    told = packed.provenance.canonical()
+    for part in ("P-0001", "ann", "R1-0001", "7 of 8 winners answered with one word"):
+        assert part in told
+    [redacted] = read_pack(workspace.shipping.export("pack", provenance=False).data).experiences
+    assert redacted.provenance is None
 
 
 def test_an_old_version_ships_the_same_bytes_whatever_came_after_it(workspace: Workspace) -> None:
