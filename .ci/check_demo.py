@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 WINNOW = Path(sys.executable).with_name("winnow")
@@ -30,6 +31,11 @@ assert published["author"] == "winnow demo", published
 assert library, "the published version is empty"
 assert packs, "no pack was written"
 assert winnow("pack", "verify", str(packs[0]))["version"] == 1
+with zipfile.ZipFile(packs[0]) as archive:
+    shipped = json.loads(archive.read("pack.json"))["experiences"]
+assert all(e["provenance"] and e["provenance"]["group_ids"] for e in shipped), (
+    "a lesson does not say where it came from"
+)
 injected = winnow("run", "--split", "trial", "--limit", "1", "--domain", library[0]["domain"])
 group = winnow("runs", "groups", injected["id"])["groups"][0]
 rollout = winnow("runs", "group", group["id"])["rollouts"][0]

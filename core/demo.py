@@ -61,6 +61,7 @@ def run_demo(workspace: Workspace, progress: Progress = silent) -> DemoDone:
         ACTOR,
         version=version.number,
         name="sample",
+        force=True,  # its own file, perhaps of an earlier Winnow
     )
     return DemoDone(
         sample=sample,

@@ -22,6 +22,7 @@ from pydantic import Field
 from core.experience import GENERAL, Experience, Kind
 from core.injection import Injection, estimate_tokens, render
 from core.record import Record
+from core.similarity import cosine as cosine_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,7 +142,7 @@ def _scores(candidates: Sequence[Experience], query: str, embed: Embed | None) -
     cosines = [0.0] * len(candidates)
     if embed is not None:
         vectors = embed([query, *(e.text for e in candidates)])
-        cosines = [float(c) for c in vectors[1:] @ vectors[0]]
+        cosines = [float(c) for c in cosine_of(vectors[:1], vectors[1:])[0]]
     return {
         e.id: round((1 - CONFIDENCE_WEIGHT) * cosine + CONFIDENCE_WEIGHT * e.confidence, 5)
         for e, cosine in zip(candidates, cosines, strict=True)
