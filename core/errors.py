@@ -5,6 +5,7 @@ WinnowError
   - NotFoundError          an id or a name that is not in this workspace
   - TrustError             the local configuration does not allow it
   - PackError              a pack that cannot be trusted or read
+  - SandboxError           code that cannot be confined here, or may not run; it did not
 + ModelError              a model call gave nothing usable; trying again may help
   - ModelUnavailableError network, time-out, rate limit, bad key, model file not to be had
   - BudgetError           the call would pass the cap of its run
@@ -13,6 +14,7 @@ WinnowError
   - UnknownExperienceError
   - StaleVersionError     the library moved on since (expected, found)
 + BusyError               another process holds what this one needs
++ StoppedError            somebody paused or cancelled the work; what was finished is kept
 """
 
 from __future__ import annotations
@@ -36,6 +38,10 @@ class TrustError(InputError):
 
 class PackError(InputError):
     """A pack that cannot be trusted or read."""
+
+
+class SandboxError(InputError):
+    """Code that cannot be confined on this machine, or that the local configuration does not allow. It did not run."""
 
 
 class ModelError(WinnowError):
@@ -81,3 +87,7 @@ class StaleVersionError(ApplyError):
 
 class BusyError(WinnowError):
     """Another process holds what this one needs."""
+
+
+class StoppedError(WinnowError):
+    """Somebody paused or cancelled the work; what was finished is kept."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
+
+from pydantic import Field
 
 from core.record import Record
 from core.rollout import Message, Score, Task, Trajectory, Usage
@@ -18,6 +20,92 @@ Progress = Callable[[str, int, int], None]
 
 def silent(what: str, done: int, total: int) -> None:
     """A `Progress` for callers that show none."""
+
+
+Wish = Literal["go", "pause", "now"]
+"""What a person wants of work that is under way: "pause" lets what is in flight come home and starts nothing new,
+"now" drops it."""
+
+Wishes = Callable[[], Wish]
+"""Asked before anything new starts; cheap, and callable from every thread."""
+
+
+def go() -> Wish:
+    """`Wishes` of work that nobody stops."""
+    return "go"
+
+
+I = TypeVar("I")  # noqa: E741
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class Executor(Protocol):
+    """Where work is done: in this process, or, later, on other machines (DESIGN section 4).
+
+    What is handed in (functions, items, results) must be picklable and hold no database handle: whoever calls
+    keeps the database, and writes down what comes back.
+    """
+
+    def stream(
+        self, work: Callable[[I], Awaitable[R]], items: Iterable[I], *, at_once: int
+    ) -> AsyncIterator[R]:
+        """Do `work` on each item, at most so many at once, and give the results as they come.
+
+        Items are taken only as room becomes free, so memory stays flat. Where one raises, nothing new starts, what
+        is under way comes home (its results are given first), and then the error is raised.
+        """
+
+    async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function that blocks or computes without holding up the event loop."""
+
+
+class Limits(Record):
+    """What a program may take."""
+
+    time_s: float = Field(default=10.0, gt=0)
+    """Wall clock."""
+    memory_mb: int = Field(default=512, ge=32)
+    output_bytes: int = Field(default=100_000, ge=1)
+    """Of standard output and standard error, each."""
+    files_mb: int = Field(default=16, ge=0)
+    """Largest file that it may write."""
+
+
+class Program(Record):
+    """Python code that a task or an agent brings."""
+
+    code: str
+    stdin: str = ""
+    folder: str | None = None
+    """Working folder, the only place that it may write to; None = a fresh one, which is removed afterwards."""
+    limits: Limits = Limits()
+
+
+class Ran(Record):
+    """What came of a program."""
+
+    ended: Literal["done", "error", "time", "memory", "output"]
+    """By itself with exit code 0, by itself with another one, or stopped at a limit."""
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    duration_s: float = 0.0
+
+
+class Sandbox(Protocol):
+    """Runs untrusted code, confined: no network, no file outside its folder, bounded time, memory and output."""
+
+    @property
+    def confines(self) -> str:
+        """What is confined on this machine, and how, in one sentence."""
+
+    def run(self, program: Program) -> Ran:
+        """Run a program to its end; blocks.
+
+        Raises:
+            SandboxError: code cannot be confined here, or the local configuration does not allow it. Nothing ran.
+        """
 
 
 class Sampling(Record):
@@ -66,6 +154,7 @@ class ChatModel(Protocol):
         Raises:
             ModelUnavailableError: the endpoint cannot be used at all (bad key, unknown model).
             BudgetError: the cap of the run would be passed.
+            StoppedError: somebody wants the work to stop; nothing new was sent.
         """
 
 
@@ -86,5 +175,5 @@ class Embedder(Protocol):
 class Verifier(Protocol):
     """Scores one attempt at one task."""
 
-    def score(self, task: Task, trajectory: Trajectory) -> Score:
+    async def score(self, task: Task, trajectory: Trajectory) -> Score:
         """Never raises for an attempt it cannot judge: the score's value is None, with the reason."""

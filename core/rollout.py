@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from core.record import Record
-from core.settings import RunConfig
+from core.settings import RunConfig, VerifierSpec
 
 Split = Literal["train", "trial", "final"]
 """train teaches, trial selects, final only reports (DESIGN 2.10)."""
@@ -16,13 +16,6 @@ SPLITS: tuple[Split, ...] = ("train", "trial", "final")
 
 Outcome = Literal["scored", "unscored", "error"]
 """What became of a rollout: scored, not to be scored (verifier could not tell), or broken off."""
-
-
-class VerifierSpec(Record):
-    """Which verifier checks a task, and its options (see `core.verifiers`)."""
-
-    kind: str
-    options: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class Task(Record):
@@ -72,6 +65,8 @@ class Step(Record):
     error: str | None = None
     duration_s: float | None = None
     """Seconds."""
+    retries: int = Field(default=0, ge=0)
+    """How often the tool itself tried again before this outcome (a fetch after a 503, say)."""
 
 
 class Trajectory(Record):
@@ -81,7 +76,8 @@ class Trajectory(Record):
     steps: tuple[Step, ...] = ()
     answer: str = ""
     finish_reason: str | None = None
-    """Why the model stopped: "stop", "length" (cut by max_tokens), ...; None where unknown."""
+    """Why it ended: "stop", "length" (cut by max_tokens), "step limit", "time limit", "gate" (the answer was not
+    let through), ...; None where unknown."""
 
 
 class Score(Record):
@@ -111,6 +107,14 @@ class Usage(Record):
             cost_usd=self.cost_usd + other.cost_usd,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            calls=self.calls - other.calls,
+            prompt_tokens=self.prompt_tokens - other.prompt_tokens,
+            completion_tokens=self.completion_tokens - other.completion_tokens,
+            cost_usd=max(0.0, self.cost_usd - other.cost_usd),  # sums of floats drift
+        )
+
 
 class Rollout(Record):
     """One attempt at one task."""
@@ -123,8 +127,15 @@ class Rollout(Record):
     trajectory: Trajectory = Trajectory()
     scores: dict[str, Score] = Field(default_factory=dict)
     """Verdict of each verifier, by its name."""
+    components: dict[str, float | None] = Field(default_factory=dict)
+    """Every part that a reward can be made of (`core.settings.Component`, and "diversity" and "novelty", the halves
+    of "epistemic"), each in [0, 1]; None where it is not known."""
+    extrinsic: float | None = None
+    """What of the reward was earned outside: decides whether a group is informative (DESIGN 2.1)."""
+    accepted: bool | None = None
+    """Whether a user accepted its outcome; None = nobody said."""
     reward: float | None = None
-    """Weighted mean of the scores; any finite number; None while unscored (that is not 0)."""
+    """The weighted total; any finite number; None while unscored (that is not 0)."""
     advantage: float | None = None
     """Reward relative to the group (DESIGN 2.1); None where nothing can be compared."""
     usage: Usage = Usage()
@@ -134,6 +145,8 @@ class Rollout(Record):
     """Which experience stood behind each label of the injected text: {"G0": "E-0007"}."""
     model: str = ""
     duration_s: float | None = None
+    summary: str = ""
+    """Stage 1: what it did and what decided the outcome (DESIGN 2.3); empty where no model was asked."""
     semantic: str = ""
     """Semantic advantage S_i: why it did better or worse than its group, in words (DESIGN 2.4)."""
 
@@ -155,6 +168,10 @@ class Group(Record):
     task_id: str
     epoch: int = 0
     batch: int = 0
+    attempt: int = 0
+    """0; n where it is the nth sampling anew of a task whose group taught nothing."""
+    temperature: float | None = None
+    """Of its sampling, where that is not the run's own."""
     library_version: int = 0
     status: GroupStatus = "waiting"
     reason: str = ""
@@ -166,8 +183,9 @@ class Group(Record):
     rollouts: tuple[Rollout, ...] = ()
 
 
-RunStatus = Literal["waiting", "running", "done", "failed"]
-"""`running` without a process that holds the run's lock means: interrupted; the same command goes on."""
+RunStatus = Literal["waiting", "running", "review", "done", "failed", "cancelled"]
+"""`running` without a process that holds the run's lock means: interrupted; the same command goes on. `review`: its
+gate waits for a person to decide on the proposals of a batch. `cancelled`: what it had was kept, nothing goes on."""
 
 
 class Tally(Record):
@@ -224,6 +242,27 @@ class Run(Record):
     finished_at: str | None = None
 
 
+class Batch(Record):
+    """One batch of a run: extracted by itself where the run has a gate, else with the run."""
+
+    epoch: int
+    batch: int
+    library_version: int | None = None
+    """The version that its rollouts were given; None until its sampling starts."""
+    extraction: Extraction | None = None
+    """None until its proposals are written down."""
+    published_in: int | None = None
+    """The version that the gate "auto" made of its proposals."""
+
+
+class SpendRow(Record):
+    """What was really sent, for one line of `winnow spend`."""
+
+    label: str
+    """A run, an endpoint, a day or a stage."""
+    usage: Usage
+
+
 class GroupRow(Record):
     """A group as a line of a list: everything but its rollouts."""
 
@@ -233,7 +272,9 @@ class GroupRow(Record):
     question: str
     """The first 200 characters."""
     domain: str
+    epoch: int
     batch: int
+    attempt: int
     status: GroupStatus
     reason: str
     size: int

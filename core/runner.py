@@ -87,7 +87,7 @@ class Runner:
         took = time.monotonic() - started
         verifier = self.verifier(task)
         rollouts = [
-            self._rollout(assignment, i, messages, reply, prompt.injection, verifier, took)
+            await self._rollout(assignment, i, messages, reply, prompt.injection, verifier, took)
             for i, reply in enumerate(replies)
         ]
         return finish(
@@ -102,7 +102,7 @@ class Runner:
             )
         )
 
-    def _rollout(
+    async def _rollout(
         self,
         assignment: Assignment,
         replicate: int,
@@ -132,7 +132,7 @@ class Runner:
         return rollout.model_copy(
             update={
                 "trajectory": trajectory,
-                "scores": verdict(assignment.task, trajectory, verifier),
+                "scores": await verdict(assignment.task, trajectory, verifier),
                 "usage": reply.usage,
                 "duration_s": took if reply.duration_s is None else reply.duration_s,
             }
@@ -158,9 +158,9 @@ def messages_for(task: Task, injection: Injection) -> tuple[Message, ...]:
     return (Message(role="system", content=system), question) if system else (question,)
 
 
-def verdict(task: Task, trajectory: Trajectory, verifier: Verifier) -> dict[str, Score]:
+async def verdict(task: Task, trajectory: Trajectory, verifier: Verifier) -> dict[str, Score]:
     """The score of one attempt by the name of its verifier."""
-    return {task.verifier.kind: verifier.score(task, trajectory)}
+    return {task.verifier.kind: await verifier.score(task, trajectory)}
 
 
 def finish(group: Group, *, weights: Mapping[str, float] | None = None) -> Group:
@@ -179,7 +179,14 @@ def settle(group: Group, rewards: Sequence[float | None]) -> Group:
     ]
     found = signal(known, sum(r.error is not None for r in group.rollouts))
     rollouts = tuple(
-        r.model_copy(update={"reward": reward, "advantage": advantage})
+        r.model_copy(
+            update={
+                "reward": reward,
+                "extrinsic": reward,
+                "components": {"verified": reward},
+                "advantage": advantage,
+            }
+        )
         for r, reward, advantage in zip(group.rollouts, known, advantages(known), strict=True)
     )
     return group.model_copy(update={"rollouts": rollouts, "status": found.status, "reason": found.reason})

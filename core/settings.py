@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, JsonValue, field_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from core.record import Record
 
@@ -15,6 +15,14 @@ EMBEDDED = "embedded"
 
 INJECTION_SHARE = 0.25
 """Share of the context length that injected experiences may take (DESIGN 2.7)."""
+
+
+class VerifierSpec(Record):
+    """Which verifier checks a task, and its options (see `core.verifiers`)."""
+
+    kind: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
 
 Role = Literal["rollout", "extraction", "judge"]
 ROLES: tuple[Role, ...] = ("rollout", "extraction", "judge")
@@ -41,7 +49,12 @@ class Endpoint(Record):
     """US dollars for one million completion tokens."""
     concurrency: int = Field(default=8, ge=1, le=512)
     """Requests in flight at once."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """None = no limit besides the concurrency."""
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    """Prompt and completion tokens together; None = no limit."""
     timeout_s: float = Field(default=120.0, gt=0)
+    """Of one request."""
     retries: int = Field(default=4, ge=0, le=10)
     sends_n: bool = False
     """Whether one request may ask for several replies (`n`); else each reply is a request."""
@@ -89,6 +102,83 @@ class Endpoint(Record):
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
 
 
+Component = Literal["verified", "tools", "accepted", "epistemic"]
+"""What a reward is made of (DESIGN 2.2): the verifiers' r, the share of tool calls that succeeded rho_s, the user's
+acceptance rho_a, and the epistemic reward u. All but the last are extrinsic."""
+
+Preset = Literal["verified", "ASO", "agent", "agent-paper", "own"]
+
+PRESETS: dict[Preset, dict[Component, float]] = {
+    "verified": {"verified": 1.0},
+    "ASO": {"verified": 0.7, "epistemic": 0.3},
+    "agent": {"verified": 0.5, "tools": 0.2, "accepted": 0.3},
+    "agent-paper": {"tools": 0.4, "accepted": 0.6},
+}
+
+
+class RewardConfig(Record):
+    """How rewards are made. They can be made anew from the stored parts, without asking any model."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    preset: Preset = "verified"
+    weights: dict[Component, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    """By component, for the preset "own"; the others bring theirs."""
+    verifiers: dict[str, VerifierSpec] = Field(default_factory=dict)
+    """Verifiers of every task besides its own, by the name that their score is stored under."""
+    verifier_weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    """Weight of each score in `verified`, by its name; 1 where absent."""
+    silence_accepts: bool = False
+    """Whether an outcome that nobody rejected within 120 s counts as accepted."""
+
+    @model_validator(mode="after")
+    def _weighed(self) -> Self:
+        if self.preset == "own" and not any(self.weights.values()):
+            raise ValueError('the preset "own" needs a weight above 0 in `weights`')
+        if self.preset != "own" and self.weights:
+            raise ValueError(f'`weights` belong to the preset "own", not to {self.preset!r}')
+        return self
+
+    @property
+    def by_component(self) -> dict[Component, float]:
+        """The weight of each component, those above 0."""
+        weights = self.weights if self.preset == "own" else PRESETS[self.preset]
+        return {name: weight for name, weight in weights.items() if weight > 0}
+
+
+class AgentConfig(Record):
+    """A rollout that may use tools, in place of a single reply."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    tools: tuple[str, ...] = ("python",)
+    """`python`, `fetch`, `files`, and `mcp:NAME` for a server that the trust file names."""
+    instructions: str = ""
+    """Said in the system prompt, before the lessons."""
+    fetch_hosts: tuple[str, ...] = ()
+    """Hosts that `fetch` may ask, subdomains only where written `*.example.org`."""
+    max_steps: int = Field(default=12, ge=1, le=200)
+    """Tool calls of one rollout."""
+    time_limit_s: float = Field(default=300.0, gt=0)
+    """Of one rollout."""
+    gates: tuple[VerifierSpec, ...] = ()
+    """The final answer is let through only where each of these gives 1; else the agent is told why, once."""
+
+
+class Resample(Record):
+    """Sampling anew where a group taught nothing."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    attempts: int = Field(default=1, ge=1, le=8)
+    """How often a task may be sampled anew, each time as a group of its own."""
+
+
+Gate = Literal["none", "review", "auto"]
+"""What happens between batches: collect, wait for a person, or publish all valid proposals."""
+
+
 class RunConfig(Record):
     """What a run is to do. Two runs with equal configurations on equal tasks are the same run."""
 
@@ -110,6 +200,18 @@ class RunConfig(Record):
     seed: int = Field(default=0, ge=0, lt=2**31)
     batch_size: int = Field(default=40, ge=1)
     """Tasks of one batch; the last one may be shorter. Extraction works batch by batch."""
+    epochs: int = Field(default=1, ge=1, le=100)
+    """How often every task is used; it ends early when an epoch brought nothing informative."""
+    gate: Gate = "none"
+    reward: RewardConfig = RewardConfig()
+    agent: AgentConfig | None = None
+    """With one, each rollout is an agent with tools."""
+    resample: Resample | None = None
+    """With one, a task whose group was uninformative is sampled anew."""
+    rollout_timeout_s: float | None = Field(default=None, gt=0)
+    """Of one rollout, its retries and waits included; None = as long as its requests may take."""
+    withhold_answer: bool = False
+    """Keep the right answers from the extraction model (self-contrast)."""
     library_version: int | None = None
     """None = the newest when the run starts; it is then pinned for the whole run."""
     max_calls: int | None = Field(default=None, ge=0)

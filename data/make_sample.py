@@ -16,6 +16,7 @@ The sampling settings (project.json) and the measurements (README.md) are kept b
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import random
 import sys
@@ -129,7 +130,7 @@ def rollout_row(task: Row, errand: Errand, tools: Tools, replicate: int, rng: ra
     score = None
     if error is None:
         read = Task.model_validate(task)
-        score = make_verifier(read.verifier).score(read, Trajectory(answer=answer))
+        score = asyncio.run(make_verifier(read.verifier).score(read, Trajectory(answer=answer)))
     return {
         "winnow_rollout": 1,
         "task": task,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 
 from core.experience import Add, Delete, Evidence, Experience, Finding, Merge, Modify, Proposal
-from core.rollout import Group, Rollout, Score, Step, Task, Trajectory, VerifierSpec
+from core.ports import Verifier
+from core.rollout import Group, Rollout, Score, Step, Task, Trajectory
 from core.runner import finish
-from core.settings import Endpoint, RunConfig
+from core.settings import Endpoint, RunConfig, VerifierSpec
 from core.workspace import Workspace
 
 
@@ -21,6 +23,11 @@ def ticking() -> Callable[[], str]:
         return f"2026-01-01T{n // 3600:02d}:{n // 60 % 60:02d}:{n % 60:02d}Z"
 
     return now
+
+
+def judged(verifier: Verifier, task: Task, trajectory: Trajectory) -> Score:
+    """A verifier's verdict."""
+    return asyncio.run(verifier.score(task, trajectory))
 
 
 def make_task(number: int = 1, *, question: str = "", answer: str = "", **fields: object) -> Task:

@@ -43,7 +43,7 @@ LAYERS = [
             "words",
         },
     ),
-    ("vocabulary", {"rollout", "experience", "ports", "settings", "record", "errors"}),
+    ("vocabulary", {"rollout", "experience", "job", "ports", "settings", "record", "errors"}),
 ]
 RANK = {name: rank for rank, (_, names) in enumerate(LAYERS) for name in names}
 MODULES = [p for p in sorted((ROOT / "core").rglob("*.py")) if p != ROOT / "core" / "__init__.py"]

@@ -22,6 +22,7 @@ from data import make_sample
 from data.families import FAMILIES, Family
 from data.office import Errand, furnish
 from data.scripted_agent import MODEL, SHOWN, SOURCE, Attempt, GaveUpError, Habits, Tools
+from tests.make import judged
 
 SAMPLE = make_sample.SAMPLE
 MADE = [make() for make in FAMILIES]
@@ -126,7 +127,7 @@ def test_a_good_answer_gets_1_and_a_wordy_or_wrong_one_less(family: Family) -> N
         wrong = next(a for a in answers if a != right)
 
         def value(answer: str, task: Task = task) -> float | None:
-            return make_verifier(task.verifier).score(task, Trajectory(answer=answer)).value
+            return judged(make_verifier(task.verifier), task, Trajectory(answer=answer)).value
 
         assert value(family.good(right)) == 1.0
         assert value(family.bad(right)) == 0.5
@@ -141,7 +142,7 @@ def test_naming_every_choice_is_not_taken_for_knowing(domain: str) -> None:
     content = task.verifier.options["content"]
     assert isinstance(content, dict)
     every = " or ".join(content["options"]["choices"])
-    score = make_verifier(task.verifier).score(task, Trajectory(answer=every))
+    score = judged(make_verifier(task.verifier), task, Trajectory(answer=every))
     assert score.parts["content"] == 0.0
 
 
@@ -183,7 +184,7 @@ def test_every_recorded_attempt_says_that_no_model_was_involved() -> None:
 def test_recorded_scores_are_the_verdicts_of_the_verifier() -> None:
     scored = [r for r in recorded() if r.error is None]
     for rollout in scored:
-        verdict = make_verifier(rollout.task.verifier).score(rollout.task, rollout.trajectory)
+        verdict = judged(make_verifier(rollout.task.verifier), rollout.task, rollout.trajectory)
         assert rollout.reward == rollout.scores["graded"].value == verdict.value
     assert len({r.reward for r in scored}) == 4
 

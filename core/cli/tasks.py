@@ -9,7 +9,8 @@ import click
 
 from core.cli.desk import Desk, one_line, plural, table, verb
 from core.errors import InputError
-from core.rollout import SPLITS, VerifierSpec
+from core.rollout import SPLITS
+from core.settings import VerifierSpec
 from core.verifiers import make_verifier
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from core.importers.source import has_half_surrogates, plain
 from core.record import canonical_json
-from core.rollout import VerifierSpec
+from core.settings import VerifierSpec
 from core.verifiers import normalise, numbers_in
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")

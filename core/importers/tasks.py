@@ -26,7 +26,8 @@ from core.importers.source import Rejected, bounded, plain, read_bytes, rejected
 from core.importers.splits import SHARES, assign_splits, split_named, text_key
 from core.importers.tables import Row, read_table
 from core.record import Record, canonical_json, content_hash
-from core.rollout import Split, Task, VerifierSpec
+from core.rollout import Split, Task
+from core.settings import VerifierSpec
 from core.verifiers import check_task, normalise
 
 MAX_QUESTION = 200_000

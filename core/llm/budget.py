@@ -63,7 +63,7 @@ class Budget:
         finally:
             self._flying -= 1
             # Sums of floats drift: with nothing under way, nothing is held.
-            self.held = _minus(self.held, worst) if self._flying else Usage()
+            self.held = self.held - worst if self._flying else Usage()
             self.spent += hold.worst if hold.actual is None else hold.actual
             self._changed.set()
             self._changed = asyncio.Event()
@@ -85,12 +85,3 @@ class Budget:
                 f"${self.spent.cost_usd:,.4f} were spent, and with it there could be ${total.cost_usd:,.4f}."
             )
         return ""
-
-
-def _minus(total: Usage, part: Usage) -> Usage:
-    return Usage(
-        calls=total.calls - part.calls,
-        prompt_tokens=total.prompt_tokens - part.prompt_tokens,
-        completion_tokens=total.completion_tokens - part.completion_tokens,
-        cost_usd=max(0.0, total.cost_usd - part.cost_usd),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlite_utils import Database
 
 from core.migrations.registry import MIGRATIONS
+from core.migrations.script import statements
 
 SCHEMA = """
 CREATE TABLE tasks (
@@ -101,18 +102,5 @@ VALUES (0, NULL, 'winnow', 'The empty library', '1970-01-01T00:00:00Z', 0);
 
 @MIGRATIONS()
 def m001_first(db: Database) -> None:
-    for statement in _statements(SCHEMA):
+    for statement in statements(SCHEMA):
         db.execute(statement)
-
-
-def _statements(script: str) -> list[str]:
-    """Split a script where SQLite would: `executescript` would commit the transaction that holds it all."""
-    import sqlite3
-
-    statements, current = [], ""
-    for line in script.splitlines():
-        current += line + "\n"
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements

@@ -12,6 +12,7 @@ from core.rollout import Extraction, Group, GroupRow, Rollout, Run, RunStatus, T
 from core.settings import RunConfig
 from core.store.database import Database, Row
 from core.store.events import Events
+from core.store.spending import Spending
 
 ANSWER_SHOWN = 2000
 """Characters of an answer that lists show; the whole one is in the trajectory."""
@@ -25,9 +26,10 @@ GROUP_ORDERS = {
 
 
 class Runs:
-    def __init__(self, database: Database, events: Events) -> None:
+    def __init__(self, database: Database, events: Events, spending: Spending) -> None:
         self._database = database
         self._events = events
+        self._spending = spending
 
     # --- runs ---
 
@@ -94,11 +96,6 @@ class Runs:
             if status in ("done", "failed"):
                 self._events.append(actor, f"run.{status}", run_id, note=note)
 
-    def set_spent(self, run_id: str, spent: Usage) -> None:
-        """Say what was really sent for a run, retries included; replies from the cache cost nothing."""
-        with self._database.writing():
-            self._database.execute("UPDATE runs SET spent = ? WHERE id = ?", spent.canonical(), run_id)
-
     def save_extraction(self, run_id: str, extraction: Extraction) -> None:
         with self._database.writing():
             self._database.execute("UPDATE runs SET report = ? WHERE id = ?", extraction.canonical(), run_id)
@@ -141,7 +138,7 @@ class Runs:
             extraction=Extraction(**json.loads(row["report"])),
             usage=self._usage(row["id"]),
             with_lessons=self._with_lessons(row["id"]),
-            spent=Usage(**json.loads(row["spent"])),
+            spent=self._spending.of_run(row["id"]),
             created_at=row["created_at"],
             finished_at=row["finished_at"],
         )
@@ -267,7 +264,8 @@ class Runs:
         where = " WHERE (?1 IS NULL OR g.run_id = ?1) AND (?2 = '' OR g.status = ?2) AND (?3 = '' OR g.domain = ?3)"
         total = self._database.value("SELECT count(*) FROM groups g" + where, run_id, status, domain)
         rows = self._database.rows(
-            "SELECT g.id, g.run_id, g.task_id, substr(t.question, 1, 200) AS question, g.domain, g.batch, g.status,"
+            "SELECT g.id, g.run_id, g.task_id, substr(t.question, 1, 200) AS question, g.domain, g.epoch,"
+            " g.batch, g.attempt, g.status,"
             " g.reason, g.size, g.scored, g.errors, g.mean, g.spread"
             " FROM groups g JOIN tasks t ON t.id = g.task_id"
             + where
@@ -294,6 +292,8 @@ class Runs:
             task_id=row["task_id"],
             epoch=row["epoch"],
             batch=row["batch"],
+            attempt=row["attempt"],
+            temperature=row["temperature"],
             library_version=row["library_version"],
             status=row["status"],
             reason=row["reason"],
@@ -345,12 +345,16 @@ class Runs:
             replicate=row["replicate"],
             trajectory=trajectory,
             scores=json.loads(row["scores"]),
+            components=json.loads(row["components"]),
+            extrinsic=row["extrinsic"],
+            accepted=None if row["accepted"] is None else bool(row["accepted"]),
             reward=row["reward"],
             advantage=row["advantage"],
             usage=json.loads(row["usage"]),
             error=row["error"],
             injected=json.loads(row["injected"]),
             model=row["model"],
+            summary=row["summary"],
             semantic=row["semantic"],
             duration_s=row["duration_s"],
         )
@@ -382,6 +386,9 @@ def _rollout_row(rollout: Rollout) -> Row:
         "answer": rollout.trajectory.answer[:ANSWER_SHOWN],
         "finish_reason": rollout.trajectory.finish_reason,
         "scores": canonical_json({k: v.model_dump(mode="json") for k, v in rollout.scores.items()}),
+        "components": canonical_json(rollout.components),
+        "extrinsic": rollout.extrinsic,
+        "accepted": None if rollout.accepted is None else int(rollout.accepted),
         "reward": rollout.reward,
         "advantage": rollout.advantage,
         "error": rollout.error,
@@ -389,6 +396,7 @@ def _rollout_row(rollout: Rollout) -> Row:
         "model": rollout.model,
         "usage": rollout.usage.canonical(),
         "steps": len(rollout.trajectory.steps),
+        "summary": rollout.summary,
         "semantic": rollout.semantic,
         "duration_s": rollout.duration_s,
     }

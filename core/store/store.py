@@ -15,11 +15,15 @@ from core.store.endpoints import Endpoints
 from core.store.events import Clock, Events
 from core.store.proposals import Proposals
 from core.store.runs import Runs
+from core.store.spending import Spending
 from core.store.tasks import Tasks
 from core.store.versions import Versions
 
 VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "duration_s", "spent"}
 """Columns that tell when, how long, and how often something was sent: equal histories differ in nothing else."""
+
+OPERATIONAL = ("jobs", "spend")
+"""Tables that tell how the work was done, not what came of it."""
 
 
 def utc_now() -> str:
@@ -35,7 +39,8 @@ class Store:
         self.events = Events(self._database, clock)
         self.tasks = Tasks(self._database, self.events)
         self.endpoints = Endpoints(self._database, self.events)
-        self.runs = Runs(self._database, self.events)
+        self.spending = Spending(self._database, clock)
+        self.runs = Runs(self._database, self.events, self.spending)
         self.calls = Calls(self._database, clock)
         self.embeddings = Embeddings(self._database)
         self.proposals = Proposals(self._database, self.events)
@@ -55,7 +60,7 @@ class Store:
             " AND name NOT LIKE '\\_sqlite%' ESCAPE '\\' ORDER BY name"
         )
         lines = []
-        for table in (row["name"] for row in tables):
+        for table in (row["name"] for row in tables if row["name"] not in OPERATIONAL):
             rows = self._database.rows(f"SELECT * FROM {table}")
             lines += sorted(f"{table} {canonical_json(_comparable(table, row))}" for row in rows)
         return "\n".join(lines) + "\n"

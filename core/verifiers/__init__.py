@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from core.errors import InputError
 from core.record import canonical_json
-from core.rollout import Task, VerifierSpec
+from core.rollout import Task
+from core.settings import VerifierSpec
 from core.verifiers.check import Check, Guarded
 from core.verifiers.choice import Choice
 from core.verifiers.exact import Exact

@@ -46,6 +46,10 @@ class Check(Record):
         """Score an answer to a task that is `ready`; may raise, the guard is around it."""
         raise NotImplementedError
 
+    async def judge_trajectory(self, task: Task, trajectory: Trajectory) -> Score:
+        """The same, for checks that ask a model, run a program or read more than the answer."""
+        return self.judge(task, trajectory.answer)
+
     @classmethod
     def build(cls, kind: str, options: dict[str, Any]) -> Self:
         """Validate the options of a spec.
@@ -76,7 +80,7 @@ class Guarded:
             return f"{e}"
         return ""
 
-    def score(self, task: Task, trajectory: Trajectory) -> Score:
+    async def score(self, task: Task, trajectory: Trajectory) -> Score:
         answer = trajectory.answer
         if len(answer) > self.check.longest:
             return Score(
@@ -86,7 +90,7 @@ class Guarded:
         try:
             if trouble := self.trouble(task):
                 return Score(reason=f"not judged: {trouble}")
-            score = self.check.judge(task, answer)
+            score = await self.check.judge_trajectory(task, trajectory)
         except Exception as e:  # noqa: BLE001  a fault in a verifier must never look like a wrong answer
             return Score(reason=f"the verifier {self.kind!r} failed: {type(e).__name__}: {str(e)[:200]!r}")
         numbers = [*score.parts.values(), *([] if score.value is None else [score.value])]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from core.rollout import Score, Task, Trajectory, VerifierSpec
+from core.rollout import Score, Task, Trajectory
+from core.settings import VerifierSpec
 from core.verifiers.check import Check, Guarded
 
 
@@ -36,9 +37,9 @@ class Graded(Check):
             if trouble := part.trouble(task):
                 raise ValueError(trouble)
 
-    def judge(self, task: Task, answer: str) -> Score:
-        attempt = Trajectory.model_construct(answer=answer)
-        scores = {"content": self.content.score(task, attempt), "form": self.form.score(task, attempt)}
+    async def judge_trajectory(self, task: Task, trajectory: Trajectory) -> Score:
+        content, form = await self.content.score(task, trajectory), await self.form.score(task, trajectory)
+        scores = {"content": content, "form": form}
         parts = {name: s.value for name, s in scores.items() if s.value is not None}
         reason = "; ".join(f"{name}: {s.reason}" for name, s in scores.items() if s.reason)
         if len(parts) < len(scores):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
 from core.record import Record
-from core.rollout import Group, Rollout, SetAside, Split, Task, VerifierSpec
+from core.rollout import Group, Rollout, SetAside, Split, Task
 from core.runner import finish, settle, verdict
-from core.settings import RunConfig
+from core.settings import RunConfig, VerifierSpec
 from core.store import Store
 from core.verifiers import make_verifier
 
@@ -214,7 +215,7 @@ def _group(group_id: str, run_id: str, task: Task, recorded: list[Recorded]) -> 
 def _rollout(group_id: str, task: Task, recorded: Recorded) -> Rollout:
     scores = recorded.scores
     if recorded.error is None and recorded.reward is None and not scores:
-        scores = verdict(task, recorded.trajectory, make_verifier(task.verifier))
+        scores = asyncio.run(verdict(task, recorded.trajectory, make_verifier(task.verifier)))
     return Rollout(
         id=f"{group_id}-{recorded.replicate}",
         group_id=group_id,

@@ -23,6 +23,7 @@ from core.rollout import Extraction, Run, Task, Usage
 from core.runner import Assignment, Runner
 from core.settings import Endpoint, RunConfig
 from core.store import Store
+from core.store.spending import Entry
 from core.verifiers import make_verifier
 from core.workspace.extracting import Pair, extract
 from core.workspace.models import Models
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 CAPS = {"max_calls", "max_tokens_total", "max_cost_usd"}
 """Settings of a run that do not change what it is."""
+
+LATER = {"epochs", "gate", "reward", "agent", "resample", "rollout_timeout_s", "withhold_answer"}
+"""Settings that runs of version 0.1 did not have: left at their default they do not change what a run is."""
 
 PROBE_S = 1.0
 """`busy` holds a run's lock for a moment: who wants to work waits so long before it believes that it is taken."""
@@ -88,7 +92,7 @@ class Learning:
         tasks = _seeded(self._store.tasks.select(config.split, config.domains), config)
         if not tasks:
             raise InputError(_no_tasks(config, self._store.tasks.counts()))
-        asked = config.model_dump(mode="json", exclude=CAPS)
+        asked = _asked(config)
         models = [_identity(endpoint), _identity(extractor) if extractor else None]
         request = content_hash([asked, models, [t.canonical() for t in tasks]])
         head = self._store.versions.head()
@@ -162,10 +166,17 @@ class Learning:
             self._store.runs.set_status(run_id, "running", actor)
             budget = _budget(caps or run.config, run.spent)
 
+            booked = run.spent
+
+            def book() -> None:
+                nonlocal booked
+                usage, booked = budget.spent - booked, budget.spent
+                if usage.calls:
+                    entry = Entry(run_id=run_id, endpoint=run.config.endpoint, stage="rollout", usage=usage)
+                    self._store.spending.book([entry])
+
             def booking(what: str, done: int, total: int) -> None:
-                self._store.runs.set_spent(
-                    run_id, budget.spent
-                )  # as it goes: a kill must not make calls free
+                book()  # as it goes: a kill must not make calls free
                 progress(what, done, total)
 
             try:
@@ -174,7 +185,7 @@ class Learning:
                 self._store.runs.set_status(run_id, "waiting", actor, str(e))
                 raise
             finally:
-                self._store.runs.set_spent(run_id, budget.spent)
+                book()
             return self._store.runs.get(run_id)
 
     def retry(self, run_id: str, actor: str) -> int:
@@ -285,6 +296,13 @@ def _budget(caps: RunConfig, spent: Usage) -> Budget:
         max_cost_usd=caps.max_cost_usd,
         spent=spent,
     )
+
+
+def _asked(config: RunConfig) -> dict[str, JsonValue]:
+    """What a run is known by: its settings without its caps, and without those that came later and say nothing."""
+    asked = config.model_dump(mode="json", exclude=CAPS)
+    plain = RunConfig().model_dump(mode="json")
+    return {k: v for k, v in asked.items() if k not in LATER or v != plain[k]}
 
 
 def _identity(endpoint: Endpoint) -> dict[str, JsonValue]:

@@ -4,7 +4,8 @@ from functools import partial
 
 import streamlit as st
 
-from core.rollout import SPLITS, VerifierSpec
+from core.rollout import SPLITS
+from core.settings import VerifierSpec
 from pages.parts import frame, safe, session, tables
 from pages.parts.guard import guard
 

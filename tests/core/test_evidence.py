@@ -25,7 +25,8 @@ from core.evidence import (
 )
 from core.evidence.instructions import Instruction, conflicts, read_instruction
 from core.experience import Finding
-from core.rollout import Group, Rollout, Step, Task, Trajectory, VerifierSpec
+from core.rollout import Group, Rollout, Step, Task, Trajectory
+from core.settings import VerifierSpec
 
 
 def make_task(number: int = 0, **changes: Any) -> Task:

@@ -25,7 +25,8 @@ from core.extraction.sentences import (
     setting_of,
     shared_words,
 )
-from core.rollout import Group, Rollout, Step, Task, Trajectory, VerifierSpec
+from core.rollout import Group, Rollout, Step, Task, Trajectory
+from core.settings import VerifierSpec
 from core.words import count_words, normalise
 
 LANDS = (

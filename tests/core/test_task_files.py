@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.importers import TaskFile, assign_splits, read_tasks, text_key
-from core.rollout import VerifierSpec
+from core.settings import VerifierSpec
 
 
 def jsonl(*rows: Any) -> bytes:

@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.rollout import Score, Task, Trajectory, VerifierSpec
+from core.rollout import Score, Task, Trajectory
+from core.settings import VerifierSpec
 from core.verifiers import VERIFIERS, Check, Guarded, check_task, make_verifier, normalise, numbers_in
 from core.verifiers.json_schema import same_json
 from core.verifiers.wording import places
+from tests.make import judged
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -43,7 +45,7 @@ def task(expected: str | None, kind: str, **options: Any) -> Task:
 def score(answer: str, expected: str | None, kind: str, **options: Any) -> Score:
     a_task = task(expected, kind, **options)
     # The constructor of a trajectory refuses half surrogates; a verifier must survive them all the same.
-    return make_verifier(a_task.verifier).score(a_task, Trajectory.model_construct(answer=answer))
+    return judged(make_verifier(a_task.verifier), a_task, Trajectory.model_construct(answer=answer))
 
 
 def value(answer: str, expected: str | None, kind: str, **options: Any) -> float | None:
@@ -90,7 +92,7 @@ def test_the_longest_judged_answer_takes_no_more_than_seconds(kind: str, piece: 
     verifier = make_verifier(a_task.verifier)
     answer = (piece * verifier.check.longest)[: verifier.check.longest]
     started = time.perf_counter()
-    verifier.score(a_task, Trajectory.model_construct(answer=answer))
+    judged(verifier, a_task, Trajectory.model_construct(answer=answer))
     assert time.perf_counter() - started < 5
 
 
@@ -125,7 +127,7 @@ def test_verifiers_survive_pickling(kind: str) -> None:
     verifier = make_verifier(VerifierSpec(kind=kind, options=options))
     again = pickle.loads(pickle.dumps(verifier))
     a_task, attempt = task(expected, kind, **options), Trajectory(answer="Paris 42")
-    assert again.score(a_task, attempt) == verifier.score(a_task, attempt)
+    assert judged(again, a_task, attempt) == judged(verifier, a_task, attempt)
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
@@ -146,14 +148,14 @@ class Odd(Check):
 
 
 def test_a_fault_of_a_verifier_is_not_a_wrong_answer() -> None:
-    got = Guarded("mine", Broken()).score(task("x", "exact"), Trajectory(answer="x"))
+    got = judged(Guarded("mine", Broken()), task("x", "exact"), Trajectory(answer="x"))
     assert got.value is None
     assert "the verifier 'mine' failed: ZeroDivisionError" in got.reason
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -0.1, 1.5])
 def test_a_number_that_is_no_score_is_an_error_that_names_the_verifier(number: float) -> None:
-    got = Guarded("mine", Odd(gives=number)).score(task("x", "exact"), Trajectory(answer="x"))
+    got = judged(Guarded("mine", Odd(gives=number)), task("x", "exact"), Trajectory(answer="x"))
     assert got.value is None
     assert f"'mine' gave {number}" in got.reason
 
@@ -416,7 +418,7 @@ def test_what_is_no_pattern_is_refused(pattern: str) -> None:
 def test_the_worst_answer_a_pattern_is_given_takes_no_more_than_seconds(pattern: str, full: bool) -> None:
     verifier = make_verifier(VerifierSpec(kind="regex", options={"pattern": pattern, "full": full}))
     started = time.perf_counter()
-    got = verifier.score(task(None, "regex"), Trajectory(answer="a" * verifier.check.longest))
+    got = judged(verifier, task(None, "regex"), Trajectory(answer="a" * verifier.check.longest))
     assert got.value == 0
     assert time.perf_counter() - started < 8
 
@@ -490,8 +492,8 @@ def test_graded_is_unknown_where_a_part_is_unknown() -> None:
     spec = VerifierSpec(kind="graded", options={
         "content": {"kind": "json_schema", "options": {"schema": {"$ref": "#"}}}, "form": {"kind": "exact"}
     })  # fmt: skip
-    got = make_verifier(spec).score(
-        Task(id="t", question="q", answer="3", verifier=spec), Trajectory(answer="3")
+    got = judged(
+        make_verifier(spec), Task(id="t", question="q", answer="3", verifier=spec), Trajectory(answer="3")
     )
     assert got.value is None
     assert got.parts == {"form": 1.0}

@@ -6,20 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.experience import Add, Delete, Evidence, Finding, Merge, Modify, Operation, Proposal
-from core.rollout import (
-    Extraction,
-    Group,
-    Message,
-    Rollout,
-    Score,
-    Step,
-    Task,
-    Trajectory,
-    Usage,
-    VerifierSpec,
-)
+from core.rollout import Extraction, Group, Message, Rollout, Score, Step, Task, Trajectory, Usage
 from core.runner import finish
-from core.settings import RunConfig
+from core.settings import RunConfig, VerifierSpec
 from core.workspace import Workspace
 
 AT = "2026-11-29T18:30:00Z"

@@ -1,0 +1,75 @@
+"""What was really sent, request by request: the ledger behind every sum of calls, tokens and money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from core.record import Record
+from core.rollout import SpendRow, Usage
+from core.store.database import Database, Row
+from core.store.events import Clock
+
+By = Literal["run", "endpoint", "day", "stage"]
+_LABELS: dict[By, str] = {
+    "run": "run_id",
+    "endpoint": "endpoint",
+    "day": "substr(at, 1, 10)",
+    "stage": "stage",
+}
+_SUMS = (
+    "coalesce(sum(calls), 0) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt_tokens,"
+    " coalesce(sum(completion_tokens), 0) AS completion_tokens, coalesce(sum(cost_usd), 0.0) AS cost_usd"
+)
+
+
+class Entry(Record):
+    """One request that left this machine; a reply from the cache is none."""
+
+    run_id: str
+    """Empty where it was made outside of a run."""
+    endpoint: str
+    stage: str
+    """"rollout", "extraction", "judge"."""
+    usage: Usage
+
+
+class Spending:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def book(self, entries: Sequence[Entry]) -> None:
+        """Write down what was sent; in one transaction with the replies where one is open."""
+        with self._database.writing():
+            for entry in entries:
+                self._database.execute(
+                    "INSERT INTO spend (at, run_id, endpoint, stage, calls, prompt_tokens, completion_tokens, cost_usd)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    self._clock(),
+                    entry.run_id,
+                    entry.endpoint,
+                    entry.stage,
+                    entry.usage.calls,
+                    entry.usage.prompt_tokens,
+                    entry.usage.completion_tokens,
+                    entry.usage.cost_usd,
+                )
+
+    def of_run(self, run_id: str) -> Usage:
+        row = self._database.row(f"SELECT {_SUMS} FROM spend WHERE run_id = ?", run_id)
+        return Usage(**(row or {}))
+
+    def by(self, what: By, *, run_id: str | None = None, since: str = "") -> list[SpendRow]:
+        """Sums by run, endpoint, day or stage, the newest first; of one run, or since a day (`2026-11-29`)."""
+        rows = self._database.rows(
+            f"SELECT {_LABELS[what]} AS label, {_SUMS} FROM spend WHERE (?1 IS NULL OR run_id = ?1) AND at >= ?2"
+            " GROUP BY 1 ORDER BY max(id) DESC",
+            *(run_id, since),
+        )
+        return [_spend_row(row) for row in rows]
+
+
+def _spend_row(row: Row) -> SpendRow:
+    label = row.pop("label")
+    return SpendRow(label=label, usage=Usage(**row))
