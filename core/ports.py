@@ -144,9 +144,22 @@ class ChatModel(Protocol):
         """Tokens of prompt and reply together."""
 
     async def complete(
-        self, messages: Sequence[Message], sampling: Sampling, replicates: Sequence[int] = (0,)
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        replicates: Sequence[int] = (0,),
+        *,
+        attempt: int = 0,
+        timeout_s: float | None = None,
     ) -> list[Completion | str]:
         """Ask for one reply for each replicate number, in that order.
+
+        Args:
+            messages: the prompt.
+            sampling: temperature, limits, seed.
+            replicates: distinct numbers, from 0.
+            attempt: a higher number asks for fresh replies where the cache already has some.
+            timeout_s: of each reply, its retries and waits included; None = as long as the requests may take.
 
         Returns:
             A completion each, or, in the place of a reply that failed, one sentence that says why.

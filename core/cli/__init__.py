@@ -17,6 +17,7 @@ COMMANDS = {
     "rescore": ("core.cli.rescore:rescore", "Make rewards and advantages anew; no rollout is touched."),
     "jobs": ("core.cli.jobs:jobs", "List background work; pause, resume, cancel, requeue it."),
     "worker": ("core.cli.jobs:worker", "Do the background work of a workspace in the foreground."),
+    "sandbox": ("core.cli.sandbox:sandbox", "Say what is confined when code runs here, and what may run."),
     "spend": ("core.cli.spend:spend", "What was sent and what it cost, by run, endpoint, day or stage."),
     "review": ("core.cli.review:review", "Decide on proposals: approve, edit, reject, defer, undo."),
     "publish": ("core.cli.library:publish", "Publish what was approved as a new version of the library."),
