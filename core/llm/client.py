@@ -150,6 +150,7 @@ class OpenAIChat:
         replicates: Sequence[int] = (0,),
         *,
         attempt: int = 0,
+        timeout_s: float | None = None,
     ) -> list[Completion | str]:
         """Ask for one reply for each replicate number, in that order.
 
@@ -158,6 +159,7 @@ class OpenAIChat:
             sampling: temperature, limits, seed; replicate i is asked with seed + i.
             replicates: distinct numbers, from 0.
             attempt: 0; a higher number asks for fresh replies where the cache already has some.
+            timeout_s: of each reply, its retries and waits included; None = as long as the requests may take.
 
         Returns:
             A completion each, or, in the place of a reply that failed, one sentence that says why.
@@ -167,7 +169,7 @@ class OpenAIChat:
             BudgetError: the cap of the run would be passed. What came back before is in the cache.
             InputError: the key's variable is not set, or (TrustError) may not be read.
         """
-        request = _Request(self.endpoint, messages, sampling, attempt)
+        request = _Request(self.endpoint, messages, sampling, attempt, timeout_s)
         done: dict[int, Completion | str] = {}
         for replicate in replicates:
             found = self._cache.get(request.key(replicate)) if self._cache is not None else None
@@ -185,9 +187,9 @@ class OpenAIChat:
     async def _ask_all(self, request: _Request, replicates: Sequence[int]) -> dict[int, Completion | str]:
         batches = list(self._batches(request, replicates))
         if len(batches) == 1:
-            return await self._ask(request, batches[0])
+            return await self._in_time(request, batches[0])
         # All are awaited even when one raises: what the others bring is paid for, and belongs into the cache.
-        results = await asyncio.gather(*(self._ask(request, b) for b in batches), return_exceptions=True)
+        results = await asyncio.gather(*(self._in_time(request, b) for b in batches), return_exceptions=True)
         done: dict[int, Completion | str] = {}
         for result in sorted(
             results, key=lambda r: isinstance(r, WinnowError)
@@ -210,6 +212,14 @@ class OpenAIChat:
             batch.append(replicate)
         if batch:
             yield batch
+
+    async def _in_time(self, request: _Request, batch: list[int]) -> dict[int, Completion | str]:
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                return await self._ask(request, batch)
+        except TimeoutError:
+            took = f"within {request.timeout_s:g} seconds, retries and waits included"
+            return dict.fromkeys(batch, f"Endpoint {self.endpoint.name} gave no reply {took}.")
 
     async def _ask(self, request: _Request, batch: list[int]) -> dict[int, Completion | str]:
         async with self._slots:
@@ -320,8 +330,14 @@ class _Request:
     """What is asked, apart from how many replies at a time."""
 
     def __init__(
-        self, endpoint: Endpoint, messages: Sequence[Message], sampling: Sampling, attempt: int
+        self,
+        endpoint: Endpoint,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        attempt: int,
+        timeout_s: float | None = None,
     ) -> None:
+        self.timeout_s = timeout_s
         self._endpoint = endpoint
         self._attempt = attempt
         self._first_seed = sampling.seed + attempt * ATTEMPT_STRIDE
