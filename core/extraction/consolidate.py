@@ -43,6 +43,7 @@ from core.words import count_words, normalise
 
 REPLY_TOKENS = 3_000
 COMPRESS_TOKENS = 1_000
+Alike = Callable[[str, str], bool]
 ALIKE = 0.5
 """Share of common words (Jaccard) from which two texts are shown to the model as near-duplicates."""
 
@@ -165,7 +166,7 @@ async def consolidate(
     strengths: Mapping[str, float] | None = None,
     run_id: str | None = None,
     seed: int = 0,
-    alike: Callable[[str, str], bool] | None = None,
+    alike: Alike | None = None,
 ) -> Consolidated:
     """All five steps; without a model, steps 1 to 3, and what is too long is noted.
 
@@ -425,7 +426,7 @@ def _domain(draft: Draft, table: _Table) -> str:
     return table.live[targets_of(operation)[0]].domain
 
 
-def _near_duplicates(table: _Table, alike: Callable[[str, str], bool]) -> list[int]:
+def _near_duplicates(table: _Table, alike: Alike) -> list[int]:
     """Places of the drafts that have a near-duplicate of their own domain in the batch."""
     by_domain: dict[str, list[int]] = {}
     for i, draft in enumerate(table.drafts):
@@ -441,7 +442,7 @@ def _near_duplicates(table: _Table, alike: Callable[[str, str], bool]) -> list[i
 
 
 async def _merge_near_duplicates(
-    table: _Table, model: ChatModel, seed: int, run_id: str | None, alike: Callable[[str, str], bool]
+    table: _Table, model: ChatModel, seed: int, run_id: str | None, alike: Alike
 ) -> None:
     places = _near_duplicates(table, alike)
     if not places:

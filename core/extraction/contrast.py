@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from core.errors import AnswerError, InputError
-from core.experience import KINDS, MAX_WORDS, Evidence, Experience, Quarantined, text_of
+from core.experience import GENERAL, KINDS, MAX_WORDS, Evidence, Experience, Quarantined, text_of
 from core.extraction import replies
 from core.extraction.draft import Draft
 from core.extraction.summarise import (
@@ -41,6 +41,8 @@ MAX_OPERATIONS = 3
 WHOLE_LIBRARY = 50
 """A library of at most so many experiences is shown whole (DESIGN 2.4)."""
 REPLY_TOKENS = 3_000
+Nearest = Callable[[str, Sequence[Experience], int], Sequence[Experience]]
+"""(query, experiences, k) -> the k that matter most for the query, best first."""
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
@@ -124,6 +126,7 @@ async def contrast(
     *,
     seed: int = 0,
     withhold_answer: bool = False,
+    nearest: Nearest | None = None,
     calls: Counter[str] | None = None,
 ) -> Contrast:
     """Contrast the rollouts of one group: one call, one more where the reply could not be read.
@@ -136,6 +139,7 @@ async def contrast(
         model: who contrasts.
         seed: of the sampling.
         withhold_answer: keep the right answer from the model (self-contrast).
+        nearest: see `relevant`.
         calls: is counted up under "contrast" and "retry".
 
     Raises:
@@ -152,7 +156,9 @@ async def contrast(
         why = next((s.reason for s in summaries if isinstance(s, Unsummarised)), "all did equally well")
         error = f"{len(usable)} of {len(summaries)} rollouts have a summary, no two differ in outcome: {why}"
         return Contrast(group_id=group.id, notes=tuple(notes), error=error)
-    shown, messages = _prompt(task, group, usable, library, model, withhold_answer)
+    shown, messages = _prompt(
+        task, group, usable, relevant(task, group, library, nearest), model, withhold_answer
+    )
     if left_out := sum(e.status == "live" for e in library) - len(shown):
         notes.append(f"Group {group.id}: {left_out} experiences of the library were not shown to the model.")
     sampling = Sampling(
@@ -188,18 +194,43 @@ async def contrast(
 # ---- the prompt -----------------------------------------------------------------------------------------
 
 
-def relevant(task: Task, group: Group, library: Sequence[Experience]) -> list[Experience]:
+def relevant(
+    task: Task, group: Group, library: Sequence[Experience], nearest: Nearest | None = None
+) -> list[Experience]:
     """The live experiences to show: all of a small library, else at most `WHOLE_LIBRARY` of it.
 
-    First those that the rollouts were given (retrieval chose them for this task), then those of the task's
-    domain, then the rest, the most confident first.
+    First those that the rollouts were given (retrieval chose them for this task), then those of the task's domain
+    and the general ones, then the rest, each part in the order of `nearest`.
+
+    Args:
+        task: its question is the query, with the errors that the attempts met (DESIGN 2.7).
+        group: the attempts.
+        library: to choose from.
+        nearest: None compares words (`by_words`).
     """
     live = [e for e in library if e.status == "live"]
     if len(live) <= WHOLE_LIBRARY:
         return live
+    errors = dict.fromkeys(s.error for r in group.rollouts for s in r.trajectory.steps if s.error)
+    query = "\n".join([task.question, *errors])
     injected = {i for r in group.rollouts for i in r.injected.values()}
-    order = sorted(live, key=lambda e: (e.id not in injected, e.domain != task.domain, -e.confidence, e.id))
-    return order[:WHOLE_LIBRARY]
+    chosen = [e for e in live if e.id in injected][:WHOLE_LIBRARY]
+    for own in (True, False):
+        part = [e for e in live if e.id not in injected and (e.domain in (task.domain, GENERAL)) is own]
+        if part and (room := WHOLE_LIBRARY - len(chosen)):
+            chosen += list((nearest or by_words)(query, part, room))[:room]
+    return chosen
+
+
+def by_words(query: str, experiences: Sequence[Experience], k: int) -> list[Experience]:
+    """A `Nearest` without a model: by the share of an experience's words that the query holds, then by confidence."""
+    asked = words_of(query)
+
+    def order(e: Experience) -> tuple[float, float, str]:
+        own = words_of(e.text)
+        return -len(own & asked) / max(1, len(own)), -e.confidence, e.id
+
+    return sorted(experiences, key=order)[:k]
 
 
 def injected_labels(group: Group) -> dict[str, str]:
@@ -215,7 +246,7 @@ def _prompt(
     task: Task,
     group: Group,
     summaries: Sequence[Summary],
-    library: Sequence[Experience],
+    candidates: Sequence[Experience],
     model: ChatModel,
     withhold_answer: bool,
 ) -> tuple[list[Experience], list[Message]]:
@@ -241,12 +272,17 @@ def _prompt(
     question = fitted(task.question, room // 4)
     left = room - sum(estimate_tokens(m.content) for m in filled(question, ()))
     shown: list[Experience] = []
-    for experience in relevant(task, group, library):
+    for experience in candidates:
         left -= estimate_tokens(_line(experience)) + 1
         if left < 0:
             break
         shown.append(experience)
     return shown, filled(question, shown)
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text, without case and punctuation."""
+    return {w.strip(".,;:!?\"'`()") for w in normalise(text).split()} - {""}
 
 
 def _line(experience: Experience) -> str:

@@ -21,9 +21,6 @@ from core.injection import estimate_tokens, render, system_prompt
 from core.ports import Completion, Sampling
 from core.rollout import Group, Message, Rollout, Score, Step, Task, Trajectory
 from core.words import count_words
-from core.workspace import Workspace
-from tests.make import add_stub, add_tasks, make_tasks
-from tests.stub_server import Asked, StubServer, teacher
 
 TASK = Task(
     id="t1",
@@ -212,11 +209,11 @@ def test_zero_informative_groups_cost_zero_calls() -> None:
     same = make_group([1.0, 1.0], status="uninformative", reason="all right")
     result = learn(same, make_group([None, None], name="g2", status="failed"), model=model, beside=near)
     assert (model.order, result.calls) == ([], {})
-    assert (result.uninformative, result.learned, result.failed) == (("g1", "g2"), (), {})
+    assert (result.learned, result.failed) == ((), {})
     assert result.drafts == tuple(near)
 
 
-def test_every_group_is_learned_from_uninformative_or_failed() -> None:
+def test_every_informative_group_is_learned_from_or_failed() -> None:
     class Picky(Reader):
         def contrast(self, system: str, user: str) -> str:
             return "no" if "answer 9" in user else super().contrast(system, user)
@@ -225,7 +222,7 @@ def test_every_group_is_learned_from_uninformative_or_failed() -> None:
     result = learn(
         make_group([1.0, 0.0]), bad, make_group([0.0], name="g3", status="uninformative"), model=Picky()
     )
-    assert (result.learned, result.uninformative) == (("g1",), ("g3",))
+    assert result.learned == ("g1",)
     assert result.failed == {"g2": "the reply holds no JSON"}
     assert len(result.drafts) == 2, "the good group is not taken along"
     assert result.quarantined[0].group_ids == ("g2",)
@@ -291,61 +288,8 @@ def test_a_group_whose_every_reply_fails_is_named_with_the_reason_and_takes_no_o
     bad = make_group([1.0, 0.0], ["broken", "broken too"])
     result = learn(bad, make_group([1.0, 0.0], name="g2"), model=Flaky())
     assert "The endpoint timed out." in result.failed["g1"]
-    assert [u.reason for u in result.unsummarised] == ["The endpoint timed out."] * 2
+    assert [u.reason for t in result.taught for u in t.unsummarised] == ["The endpoint timed out."] * 2
     assert result.learned == ("g2",)
-
-
-# ---- in a workspace ----
-
-
-def terse_when_right(asked: Asked) -> str:
-    """A model whose habit tells right answers from wrong ones: evidence that needs no model to be found."""
-    a, b = (int(n) for n in re.findall(r"\d+", asked.user))
-    return str(a + b) if asked.seed % 2 else f"I think that the answer is {a + b + 1}, all in all."
-
-
-@pytest.mark.parametrize("reply", ["I would rather not say.", '{"summary": "It guessed."}', ""])
-def test_a_model_that_answers_unreadably_costs_its_own_lessons_and_never_the_run(
-    workspace: Workspace, reply: str
-) -> None:
-    add_tasks(workspace, make_tasks(12))
-    with StubServer(terse_when_right) as stub, StubServer(lambda asked: reply) as extractor:
-        config = add_stub(workspace, stub.base_url)
-        add_stub(workspace, extractor.base_url, "extractor", context_length=16_000)
-        run = workspace.learning.start(config.model_copy(update={"extraction_endpoint": "extractor"}), "test")
-        run = workspace.learning.work(run.id, "test")
-    assert run.status == "done"
-    informative = {g.id for g in workspace.store.runs.groups(run.id, "informative")}
-    assert set(run.extraction.not_contrasted) == informative
-    assert all(run.extraction.not_contrasted.values())
-    proposals, count = workspace.store.proposals.page()
-    assert count == run.extraction.proposed > 0
-    assert {p.extractor for p in proposals} == {"evidence"}
-
-
-def test_a_cap_that_is_reached_between_the_lessons_loses_no_group_and_no_paid_reply(
-    workspace: Workspace,
-) -> None:
-    add_tasks(workspace, make_tasks(12))
-    asked_for: list[str] = []
-
-    def noted(asked: Asked) -> str:
-        asked_for.append(json.dumps(asked.messages))
-        return teacher(asked)
-
-    with StubServer() as stub, StubServer(noted) as extractor:
-        config = add_stub(workspace, stub.base_url)
-        add_stub(workspace, extractor.base_url, "extractor", context_length=16_000, concurrency=1)
-        capped = config.model_copy(update={"extraction_endpoint": "extractor", "max_calls": 12 * 4 + 10})
-        run = workspace.learning.start(capped, "test")
-        with pytest.raises(BudgetError, match="cap of 58 calls"):
-            workspace.learning.work(run.id, "test")
-        waiting = workspace.store.runs.get(run.id)
-        assert (waiting.status, workspace.store.proposals.page()[1]) == ("waiting", 0)
-        assert len(asked_for) == 10
-        done = workspace.learning.work(run.id, "test", caps=capped.model_copy(update={"max_calls": None}))
-    assert (done.status, done.extraction.not_contrasted) == ("done", {})
-    assert len(asked_for) == len(set(asked_for)) > 10, "nothing is paid for twice"
 
 
 def test_a_group_does_not_wait_for_the_summaries_of_the_others() -> None:
@@ -536,7 +480,9 @@ def test_a_rollout_without_a_usable_summary_is_named_and_the_group_goes_on() -> 
             return super().summarise(system, user)
 
     result = learn(make_group([1.0, 0.0, 0.0]), model=Forgetful())
-    assert [(u.rollout_id, u.reason) for u in result.unsummarised] == [("g1-r1", "The endpoint timed out.")]
+    assert [(u.rollout_id, u.reason) for t in result.taught for u in t.unsummarised] == [
+        ("g1-r1", "The endpoint timed out.")
+    ]
     assert set(result.advantages) == {"g1-r0", "g1-r2"}
     assert any("g1-r1" in note for note in result.notes)
     assert result.learned == ("g1",)
@@ -807,10 +753,10 @@ def test_under_random_faults_groups_and_operations_add_up(seed: int) -> None:
     groups.append(make_group([1.0, 1.0], name="g9", status="uninformative"))
     result = learn(*groups, model=Faulty())
     assert result.adds_up, result.counts
-    assert sorted((*result.learned, *result.failed, *result.uninformative)) == sorted(g.id for g in groups)
+    assert sorted((*result.learned, *result.failed)) == sorted(g.id for g in groups[:4])
     assert all(result.failed.values())
     assert all(q.reason for q in result.quarantined)
-    named = [s.rollout_id for s in result.summaries] + [u.rollout_id for u in result.unsummarised]
+    named = [s.rollout_id for t in result.taught for s in (*t.summaries, *t.unsummarised)]
     assert sorted(named) == sorted(r.id for g in groups[:4] for r in g.rollouts if r.reward is not None)
-    assert all(count_words(s.text) <= 32 for s in result.summaries)
+    assert all(count_words(s.text) <= 32 for t in result.taught for s in t.summaries)
     result.canonical().encode()
