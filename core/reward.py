@@ -1,4 +1,16 @@
-"""The extrinsic reward of a rollout: the weighted mean of its scores (DESIGN 2.2)."""
+"""What a reward is made of: its components, and how they are weighed (DESIGN 2.2).
+
+1. `verified` is the weighted mean of the verifiers' scores, r. A score that some rollout of the group lacks is left
+   out for all of them, so that rewards of one group are always made of the same parts.
+2. A recorded reward (`RECORDED`) stands in place of the scores that came with it: whoever recorded it may have
+   weighed them otherwise. It need not lie in [0, 1].
+3. `tools` is the share of tool calls that succeeded, rho_s. A call without a recorded result did not succeed. With no
+   call at all the Agent-GRPO paper gives 1; so does the preset "agent-paper". Everywhere else a share of nothing is
+   not known (None, which is not 0), and is left out for the whole group: never calling a tool gains nothing by it,
+   and loses nothing (Winnow, DESIGN 2.2: "so that never calling a tool does not win").
+4. `accepted` is whether a user accepted the outcome, rho_a in {0, 1}. Where nobody said it is not known; silence
+   of at least `SILENCE_S` counts as acceptance only if the configuration says so.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +18,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from core.rollout import Score
+from core.errors import InputError
+from core.rollout import Rollout, Step
+from core.settings import RewardConfig
+
+RECORDED = "recorded"
+"""Name of the reward that came with an imported rollout, among its components and in `verifier_weights`."""
+
+SILENCE_S = 120.0
+"""Seconds after which silence may count as acceptance (Agent-GRPO paper)."""
+
+Values = Mapping[str, float | None]
+"""Scores of one rollout by their name; None where one is not known."""
 
 
-class Rewards(NamedTuple):
-    """Rewards of one group, and which scores they were made of."""
+class Weighed(NamedTuple):
+    """The weighted means of one group, and which scores they were made of."""
 
     values: tuple[float | None, ...]
     """Shape [G]; None where a rollout could not be scored."""
@@ -19,44 +42,96 @@ class Rewards(NamedTuple):
     """Scores that took no part, with the reason."""
 
 
-def group_rewards(
-    scores: Sequence[Mapping[str, Score] | None], weights: Mapping[str, float] | None = None
-) -> Rewards:
-    """Weigh the scores of the G rollouts of one group.
-
-    A score that some rollout of the group lacks is left out for all of them, so that rewards of one group are
-    always made of the same parts; if that left nothing, all scores are kept and the rollouts that lack one are
-    unscored.
-
-    Args:
-        scores: verdicts by verifier name for each rollout, shape [G]; None for a rollout that broke off.
-        weights: by verifier name, at least 0; 1 where absent.
+def verified(rollouts: Sequence[Rollout], reward: RewardConfig) -> Weighed:
+    """The component `verified` of the rollouts of one group, shape [G]; None for those that broke off.
 
     Raises:
-        ValueError: a weight is negative, NaN or infinite.
+        InputError: a verifier gave NaN or an infinite number; it is named.
     """
-    weigh = dict(weights or {})
-    if bad := [n for n, w in weigh.items() if not (math.isfinite(w) and w >= 0)]:
-        raise ValueError(f"the weight of {bad[0]!r} must be a number of at least 0")
+    scores = [None if r.error is not None else _scores(r) for r in rollouts]
+    weights = reward.verifier_weights
+    recorded = [r.components.get(RECORDED) for r in rollouts]
+    if weights.get(RECORDED, 1.0) <= 0 or all(r is None for r in recorded):
+        return weigh(scores, weights)
+    own = weigh([_without(s, reward.verifiers) for s in scores], weights)
+    base = [mean if r is None else r for r, mean in zip(recorded, own.values, strict=True)]
+    beside = [
+        None if s is None else {RECORDED: b} | {n: v for n, v in s.items() if n in reward.verifiers}
+        for s, b in zip(scores, base, strict=True)
+    ]
+    return weigh(beside, weights)
+
+
+def tools(steps: Sequence[Step], reward: RewardConfig) -> float | None:
+    """The component `tools` of one rollout: the share of its tool calls that succeeded, in [0, 1]."""
+    if steps:
+        return sum(step.success is True for step in steps) / len(steps)
+    return 1.0 if reward.preset == "agent-paper" else None
+
+
+def accepted(verdict: bool | None, reward: RewardConfig, waited_s: float = 0.0) -> float | None:
+    """The component `accepted` of one rollout: 0, 1, or None where nobody said.
+
+    Args:
+        verdict: what a user said of its outcome.
+        reward: whether silence counts.
+        waited_s: seconds for which a user could have said something.
+    """
+    if verdict is None and reward.silence_accepts and waited_s >= SILENCE_S:
+        return 1.0
+    return None if verdict is None else float(verdict)
+
+
+def weigh(scores: Sequence[Values | None], weights: Mapping[str, float]) -> Weighed:
+    """Weigh the scores of the G rollouts of one group.
+
+    A score that some rollout lacks is left out for all. If that left nothing, all scores are kept, and the rollouts
+    that lack one are unscored.
+
+    Args:
+        scores: by name for each rollout, shape [G]; None for a rollout that broke off.
+        weights: by name, at least 0; 1 where absent.
+    """
     ended = [s for s in scores if s is not None]
-    names = sorted({name for s in ended for name in s if weigh.get(name, 1.0) > 0})
-    known = [n for n in names if all(n in s and s[n].value is not None for s in ended)]
+    names = sorted({name for s in ended for name in s if weights.get(name, 1.0) > 0})
+    known = [n for n in names if all(s.get(n) is not None for s in ended)]
     used = known or names
     left_out = {n: "not known for every rollout of the group" for n in names if n not in used}
-    return Rewards(tuple(_mean(s, used, weigh) for s in scores), tuple(used), left_out)
+    return Weighed(tuple(_mean(s, used, weights) for s in scores), tuple(used), left_out)
 
 
-def _mean(
-    scores: Mapping[str, Score] | None, used: Sequence[str], weights: Mapping[str, float]
-) -> float | None:
+def _mean(scores: Values | None, used: Sequence[str], weights: Mapping[str, float]) -> float | None:
     if scores is None or not used:
         return None
     total = weight_sum = 0.0
     for name in used:
-        value = scores[name].value if name in scores else None
+        value = scores.get(name)
         if value is None:
             return None
         weight = weights.get(name, 1.0)
         total += weight * value
         weight_sum += weight
     return total / weight_sum
+
+
+def _scores(rollout: Rollout) -> dict[str, float | None]:
+    for name, score in rollout.scores.items():
+        if score.value is not None and not math.isfinite(score.value):
+            raise InputError(
+                f"The verifier {name!r} gave {score.value} for {rollout.id}; a score is a number in [0, 1], or None."
+            )
+    return {name: score.value for name, score in rollout.scores.items()}
+
+
+def _without(scores: Values | None, names: Mapping[str, object]) -> Values | None:
+    return None if scores is None else {n: v for n, v in scores.items() if n not in names}
+
+
+# core/runner.py still weighs here; it moves on to core/settling.py.
+def group_rewards(scores: Sequence[Mapping[str, object] | None], weights: object = None) -> Weighed:
+    from typing import cast
+
+    from core.rollout import Score
+
+    plain = [None if s is None else {n: cast(Score, v).value for n, v in s.items()} for s in scores]
+    return weigh(plain, cast("Mapping[str, float] | None", weights) or {})

@@ -31,6 +31,8 @@ LAYERS = [
         "rules",
         {
             "reward",
+            "settling",
+            "epistemic",
             "verifiers",
             "advantage",
             "objective",
