@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from core.experience import Add, Delete, Evidence, Experience, Finding, Merge, Modify, Proposal
 from core.ports import Verifier
 from core.rollout import Group, Rollout, Score, Step, Task, Trajectory
-from core.runner import finish
-from core.settings import Endpoint, RunConfig, VerifierSpec
+from core.settings import Endpoint, RewardConfig, RunConfig, VerifierSpec
+from core.settling import settle
 from core.workspace import Workspace
 
 
@@ -69,7 +69,7 @@ def make_group(
         for i, reward in enumerate(rewards)
     ]
     known = {"run_id": id.split("-", maxsplit=1)[0], "task_id": "t-001", **fields}
-    return finish(Group(id=id, rollouts=tuple(rollouts), **known))
+    return settle(Group(id=id, rollouts=tuple(rollouts), **known), RewardConfig())
 
 
 def make_experience(number: int = 1, text: str = "Read the file first.", **fields: object) -> Experience:

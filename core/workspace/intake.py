@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from core.errors import InputError
 from core.record import Record
+from core.reward import RECORDED
 from core.rollout import Group, Rollout, SetAside, Split, Task
-from core.runner import finish, settle, verdict
-from core.settings import RunConfig, VerifierSpec
+from core.settings import RewardConfig, RunConfig, VerifierSpec
+from core.settling import settle
 from core.store import Store
 from core.verifiers import make_verifier
 
@@ -156,8 +157,8 @@ class Intake:
                 actor=actor,
             )
             waiting = self._store.runs.waiting(run_id)
-            for (group_id, _, _), (task, _, recorded) in zip(waiting, groups, strict=True):
-                self._store.runs.save_group(_group(group_id, run_id, task, recorded))
+            for place, (task, _, recorded) in zip(waiting, groups, strict=True):
+                self._store.runs.save_group(_group(place.id, run_id, task, recorded))
             self._store.runs.set_status(run_id, "done", actor)
         return self._report(source, file, run_id, added.added, added.moved, aside)
 
@@ -201,21 +202,15 @@ def _grouped(file: RecordedFile) -> list[tuple[Task, str, list[Recorded]]]:
 
 
 def _group(group_id: str, run_id: str, task: Task, recorded: list[Recorded]) -> Group:
-    """A recorded reward stands, since whoever recorded it may have weighed otherwise; else the scores are weighed."""
     rollouts = tuple(_rollout(group_id, task, r) for r in recorded)
-    group = finish(Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=rollouts))
-    if all(r.reward is None for r in recorded):
-        return group
-    return settle(
-        group,
-        [g.reward if r.reward is None else r.reward for g, r in zip(group.rollouts, recorded, strict=True)],
-    )
+    return settle(Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=rollouts), RewardConfig())
 
 
 def _rollout(group_id: str, task: Task, recorded: Recorded) -> Rollout:
     scores = recorded.scores
     if recorded.error is None and recorded.reward is None and not scores:
-        scores = asyncio.run(verdict(task, recorded.trajectory, make_verifier(task.verifier)))
+        verifier = make_verifier(task.verifier)
+        scores = {task.verifier.kind: asyncio.run(verifier.score(task, recorded.trajectory))}
     return Rollout(
         id=f"{group_id}-{recorded.replicate}",
         group_id=group_id,
@@ -223,7 +218,7 @@ def _rollout(group_id: str, task: Task, recorded: Recorded) -> Rollout:
         replicate=recorded.replicate,
         trajectory=recorded.trajectory,
         scores=scores,
-        reward=recorded.reward,
+        components={} if recorded.reward is None else {RECORDED: recorded.reward},
         usage=recorded.usage,
         error=recorded.error,
         model=recorded.model,
