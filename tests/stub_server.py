@@ -7,7 +7,7 @@ In a test:
 
 As a process of its own, which outlives a client that is killed:
 
-    python -m tests.stub_server --port-file port --latency-ms 50 --seed 1 --rate-429 0.2
+    python -m tests.stub_server --port-file port --latency-ms 50 --seed 1 --rate-429 0.2 --reply-characters 20000
 
 Replies depend only on the request and on seed + i (i = position among the `n` choices), so the same replicate always
 gets the same text, asked for alone or together. Faults depend on the seed, the request and how often it was seen.
@@ -28,8 +28,11 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
+
+from tests.stub_http import Connection, Request
 
 MODEL = "stub-model"
 TEACHER = "stub-teacher"
@@ -151,6 +154,27 @@ def by_model(asked: Asked) -> str:
     return teacher(asked) if asked.body.get("model") == TEACHER else solver(asked)
 
 
+@cache
+def _prose(characters: int) -> str:
+    words = random.Random(0).choices(
+        ["so", "then", "it", "was", "read", "again", "and", "the", "first", "line", "still", "held"],
+        k=characters,
+    )
+    return " ".join(words)
+
+
+def longwinded(reply: ReplyFunction, characters: int) -> ReplyFunction:
+    """The same replies of the solver, each after so many characters of prose of its own."""
+
+    def padded(asked: Asked) -> str:
+        if asked.body.get("model") == TEACHER:
+            return reply(asked)
+        start = asked.rng.randrange(characters)
+        return f"{_prose(characters)[start : start + characters]}.\n{reply(asked)}"
+
+    return padded
+
+
 class StubServer:
     """The server, in a thread of its own. Use as a context manager.
 
@@ -196,8 +220,7 @@ class StubServer:
         self.requests: list[Received] = []
         """Every chat request, in the order of arrival."""
         self.keeps_requests = True
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._handlers: set[asyncio.Task[Any]] = set()
+        self._connections: set[Connection] = set()
         self._ready = threading.Event()
         self.reset()
 
@@ -208,6 +231,7 @@ class StubServer:
     def reset(self) -> None:
         self.requests.clear()
         self._counts: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
         self._in_flight = 0
         self._in_flight_max = 0
         self._seen: Counter[str] = Counter()
@@ -217,12 +241,14 @@ class StubServer:
     def stats(self) -> dict[str, Any]:
         """Counts since the start or the last reset.
 
-        calls: chat requests; answered: those that got a whole good reply; faults: by kind; replies: choices sent;
-        asked_again / answered_again: replicates asked for / answered more than once, each further time counted.
+        calls: chat requests; answered: those that got a whole good reply, kinds: these by what they were for;
+        faults: by kind; replies: choices sent; asked_again / answered_again: replicates asked for / answered more
+        than once, each further time counted.
         """
         return {
             "calls": self._counts["calls"],
             "answered": self._counts["answered"],
+            "kinds": dict(self._kinds),
             "replies": sum(self._answered.values()),
             "replicates": len(self._asked),
             "asked_again": sum(n - 1 for n in self._asked.values()),
@@ -232,7 +258,7 @@ class StubServer:
                 k.removeprefix("fault "): n for k, n in self._counts.items() if k.startswith("fault ")
             },
             "connections": self._counts["connections"],
-            "open_connections": len(self._writers),
+            "open_connections": len(self._connections),
             "in_flight": self._in_flight,
             "in_flight_max": self._in_flight_max,
             "tokens": self._counts["tokens"],
@@ -255,7 +281,9 @@ class StubServer:
         """Serve until stopped, or for so many seconds."""
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", self.port)
+        server = await self._loop.create_server(
+            lambda: Connection(self._request, self._opened, self._connections.discard), "127.0.0.1", self.port
+        )
         self.port = server.sockets[0].getsockname()[1]
         if port_file:  # whole or not at all: somebody is waiting for it
             part = port_file.with_suffix(".part")
@@ -265,99 +293,87 @@ class StubServer:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), for_s)
         server.close()
-        await asyncio.sleep(0)  # a connection that was just accepted gets its handler
-        handlers = list(self._handlers)
-        for handler in handlers:
-            handler.cancel()
-        await asyncio.gather(*handlers, return_exceptions=True)
+        await asyncio.sleep(0)  # a connection that was just accepted is known by then
+        for connection in list(self._connections):
+            connection.abort()
+        await asyncio.sleep(0)
 
-    # -- HTTP ---------------------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _opened(self, connection: Connection) -> None:
         self._counts["connections"] += 1
-        self._writers.add(writer)
-        handler = asyncio.current_task()
-        assert handler
-        self._handlers.add(handler)
-        try:
-            while await self._one(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._writers.discard(writer)
-            self._handlers.discard(handler)
-            writer.transport.abort()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+        self._connections.add(connection)
 
-    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Read one request and answer it. False when the connection is at its end."""
-        head = await reader.readuntil(b"\r\n\r\n")
-        first, *lines = head.decode("latin-1").split("\r\n")
-        method, path, _ = first.split(" ", 2)
-        headers = {
-            k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in lines if line)
-        }
-        raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        if path == "/stub/stats":
-            return await _send(writer, 200, self.stats())
-        if path == "/stub/reset" and method == "POST":
-            self.reset()
-            return await _send(writer, 200, {})
-        if path == "/v1/models":
-            return await _send(writer, 200, {"object": "list", "data": [{"id": self.model or MODEL}]})
-        if path != "/v1/chat/completions" or method != "POST":
-            return await _send(writer, 404, _error("Not found."))
+    def _request(self, request: Request, connection: Connection) -> None:
+        match request.method, request.path:
+            case "POST", "/v1/chat/completions":
+                self._chat(Received(request.path, request.headers, json.loads(request.body)), connection)
+            case _, "/v1/models":
+                connection.send(200, {"object": "list", "data": [{"id": self.model or MODEL}]})
+            case _, "/stub/stats":
+                connection.send(200, self.stats())
+            case "POST", "/stub/reset":
+                self.reset()
+                connection.send(200, {})
+            case _:
+                connection.send(404, _error("Not found."))
+
+    def _chat(self, received: Received, connection: Connection) -> None:
         self._counts["calls"] += 1
         self._in_flight += 1
         self._in_flight_max = max(self._in_flight_max, self._in_flight)
-        try:
-            return await self._chat(Received(path, headers, json.loads(raw)), writer)
-        finally:
-            self._in_flight -= 1
-
-    async def _chat(self, received: Received, writer: asyncio.StreamWriter) -> bool:
         if self.keeps_requests:
             self.requests.append(received)
-        body = received.body
-        n = body.get("n", 1)
-        identities = [_identity(body, i) for i in range(n)]
+        identities = [_identity(received.body, i) for i in range(received.body.get("n", 1))]
         self._asked.update(identities)
         fault = self._fault(identities[0])
         if fault:
             self._counts[f"fault {fault.status if fault.kind == 'status' else fault.kind}"] += 1
-        await asyncio.sleep(self.latency_s * (fault.factor if fault and fault.kind == "slow" else 1))
+        wait_s = self.latency_s * (fault.factor if fault and fault.kind == "slow" else 1)
+        if wait_s:
+            self._loop.call_later(wait_s, self._answer, received, identities, fault, connection)
+        else:
+            self._answer(received, identities, fault, connection)
+
+    def _answer(
+        self, received: Received, identities: list[str], fault: Fault | None, connection: Connection
+    ) -> None:
+        self._in_flight -= 1
+        if not connection.open:
+            return
+        body, n = received.body, len(identities)
         if refusal := self._refusal(received, n):
-            return await _send(writer, *refusal)
+            connection.send(*refusal)
+            return
+        positions = list(range(1 if self.ignores_n else n))
         match fault.kind if fault else None:
             case "status":
                 assert fault
-                return await _send(writer, fault.status, _error(fault.message, fault.code), fault.headers)
+                connection.send(fault.status, _error(fault.message, fault.code), fault.headers)
+                return
             case "dropped":
-                writer.transport.abort()
-                return False
+                connection.abort()
+                return
             case "malformed":
-                return await _send(writer, 200, b'{"id": "chatcmpl-1", "choices": [{"index": 0, "mess')
+                connection.send(200, b'{"id": "chatcmpl-1", "choices": [{"index": 0, "mess')
+                return
             case "truncated":
                 whole = json.dumps(self._completion(body, range(n))).encode()
-                return await _send(writer, 200, whole[: len(whole) // 2], length=len(whole))
+                connection.send(200, whole[: len(whole) // 2], length=len(whole))
+                return
             case "wrong_types":
-                return await _send(
-                    writer, 200, {"choices": [{"index": i, "message": {"content": 7}} for i in range(n)]}
-                )
-        positions = [
-            i
-            for i in range(1 if self.ignores_n else n)
-            if not fault or fault.kind != "partial" or i in fault.keep
-        ]
+                choices = [{"index": i, "message": {"content": 7}} for i in range(n)]
+                connection.send(200, {"choices": choices})
+                return
+            case "partial":
+                assert fault
+                positions = [i for i in positions if i in fault.keep]
         completion = self._completion(body, positions, silent=bool(fault and fault.kind == "empty"))
-        if not writer.is_closing() and await _send(writer, 200, completion):
-            self._counts["answered"] += 1
-            self._counts["tokens"] += completion.get("usage", {}).get("total_tokens", 0)
-            self._answered.update(identities[i] for i in positions)
-            return True
-        return False
+        connection.send(200, completion)
+        self._counts["answered"] += 1
+        self._kinds[_kind(body["messages"])] += 1
+        self._counts["tokens"] += completion.get("usage", {}).get("total_tokens", 0)
+        self._answered.update(identities[i] for i in positions)
 
     def _refusal(self, received: Received, n: int) -> tuple[int, dict[str, Any]] | None:
         sent = received.headers.get("authorization", "").removeprefix("Bearer ")
@@ -377,6 +393,8 @@ class StubServer:
     def _fault(self, identity: str) -> Fault | None:
         if self.faults:
             return self.faults.popleft()
+        if not self.rates:
+            return None
         self._seen[identity] += 1
         draw = random.Random(f"{self.seed} {identity} {self._seen[identity]}").random()
         for name, rate in self.rates.items():
@@ -418,6 +436,30 @@ class StubServer:
         return result
 
 
+@cache
+def _openings() -> tuple[tuple[str, str], ...]:
+    """How the system prompt of each stage begins, from the templates themselves; of `retry`, its user message."""
+    found = []
+    for template in sorted((Path(__file__).parents[1] / "core" / "extraction" / "prompts").glob("*.md")):
+        part = template.read_text(encoding="utf-8").split("## system\n")[-1].split("## user\n")
+        found.append(
+            (
+                template.stem,
+                (part[0] if "retry" not in template.stem else part[1]).split("{{")[0].split("\n")[0],
+            )
+        )
+    return tuple(found)
+
+
+def _kind(messages: list[dict[str, Any]]) -> str:
+    """What a request is for: the name of a stage's template, or "rollout"."""
+    first, last = str(messages[0]["content"]), str(messages[-1]["content"])
+    return next(
+        (name for name, opening in _openings() if (last if name == "retry" else first).startswith(opening)),
+        "rollout",
+    )
+
+
 def _identity(body: dict[str, Any], position: int) -> str:
     """Of one replicate: the whole request, but for `n`."""
     facts = {k: v for k, v in body.items() if k != "n"} | {"seed": int(body.get("seed") or 0) + position}
@@ -429,11 +471,11 @@ def _cut(text: str, body: dict[str, Any]) -> tuple[str, str, int]:
     stop = body.get("stop") or []
     for word in [stop] if isinstance(stop, str) else stop:
         text = text.split(word, maxsplit=1)[0]
-    words = re.findall(r"\s*\S+", text)
-    limit = body.get("max_tokens") or len(words)
-    if len(words) > limit:
-        return "".join(words[:limit]), "length", limit
-    return text, "stop", len(words)
+    count = len(text.split())
+    limit = body.get("max_tokens") or count
+    if count > limit:
+        return "".join(re.findall(r"\s*\S+", text)[:limit]), "length", limit
+    return text, "stop", count
 
 
 def _fitted(text: str, response_format: Any) -> str:
@@ -468,25 +510,6 @@ def _error(message: str, code: str = "") -> dict[str, Any]:
     }
 
 
-async def _send(
-    writer: asyncio.StreamWriter,
-    status: int,
-    body: dict[str, Any] | bytes,
-    headers: Mapping[str, str] | None = None,
-    length: int | None = None,
-) -> bool:
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [
-        f"HTTP/1.1 {status} X",
-        "Content-Type: application/json",
-        f"Content-Length: {length or len(raw)}",
-    ]
-    lines += [f"{k}: {v}" for k, v in (headers or {}).items()]
-    writer.write("\r\n".join([*lines, "", ""]).encode() + raw)
-    await writer.drain()
-    return length is None or length == len(raw)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -497,6 +520,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--for-s", type=float, default=900, help="ends by itself after so many seconds")
     parser.add_argument("--key", default=None)
+    parser.add_argument(
+        "--reply-characters", type=int, default=0, help="of prose before each solver's answer"
+    )
     parser.add_argument("--usage", choices=["all", "first", "none"], default="all")
     parser.add_argument("--largest-n", type=int, default=128)
     kinds = ["429", "5xx", "malformed", "truncated", "dropped", "empty", "wrong_types", "partial", "slow"]
@@ -504,7 +530,7 @@ def main() -> None:
         parser.add_argument(f"--rate-{kind.replace('_', '-')}", dest=f"rate_{kind}", type=float, default=0)
     options = parser.parse_args()
     stub = StubServer(
-        by_model,
+        longwinded(by_model, options.reply_characters) if options.reply_characters else by_model,
         latency_s=options.latency_ms / 1000,
         seed=options.seed,
         rates={k: rate for k in kinds if (rate := getattr(options, f"rate_{k}"))},
