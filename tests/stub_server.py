@@ -11,7 +11,7 @@ As a process of its own, which outlives a client that is killed:
 
 Replies depend only on the request and on seed + i (i = position among the `n` choices), so the same replicate always
 gets the same text, asked for alone or together. Faults depend on the seed, the request and how often it was seen.
-`GET /stub/stats` gives the counts, `POST /stub/reset` clears them.
+`GET /stub/stats` gives the counts, `GET /stub/requests` the bodies where they are kept, `POST /stub/reset` clears both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from tests.stub_http import Connection, Request
 
 MODEL = "stub-model"
 TEACHER = "stub-teacher"
-"""The model by whose name a server of its own process answers as `teacher` does."""
 
 FaultKind = Literal["status", "malformed", "truncated", "dropped", "empty", "wrong_types", "partial", "slow"]
 
@@ -149,9 +148,9 @@ def teacher(asked: Asked) -> str:
     return json.dumps({"summary": f"Answered at once, {asked.rng.choice(['tersely', 'at length'])}."})
 
 
-def by_model(asked: Asked) -> str:
-    """The teacher where its name was asked for, else the solver."""
-    return teacher(asked) if asked.body.get("model") == TEACHER else solver(asked)
+def by_stage(asked: Asked) -> str:
+    """The teacher where a stage of the extraction asks, else the solver."""
+    return solver(asked) if kind_of(asked.messages) == "rollout" else teacher(asked)
 
 
 @cache
@@ -167,7 +166,7 @@ def longwinded(reply: ReplyFunction, characters: int) -> ReplyFunction:
     """The same replies of the solver, each after so many characters of prose of its own."""
 
     def padded(asked: Asked) -> str:
-        if asked.body.get("model") == TEACHER:
+        if kind_of(asked.messages) != "rollout":
             return reply(asked)
         start = asked.rng.randrange(characters)
         return f"{_prose(characters)[start : start + characters]}.\n{reply(asked)}"
@@ -312,6 +311,8 @@ class StubServer:
                 connection.send(200, {"object": "list", "data": [{"id": self.model or MODEL}]})
             case _, "/stub/stats":
                 connection.send(200, self.stats())
+            case _, "/stub/requests":
+                connection.send(200, {"requests": [r.body for r in self.requests]})
             case "POST", "/stub/reset":
                 self.reset()
                 connection.send(200, {})
@@ -371,7 +372,7 @@ class StubServer:
         completion = self._completion(body, positions, silent=bool(fault and fault.kind == "empty"))
         connection.send(200, completion)
         self._counts["answered"] += 1
-        self._kinds[_kind(body["messages"])] += 1
+        self._kinds[kind_of(body["messages"])] += 1
         self._counts["tokens"] += completion.get("usage", {}).get("total_tokens", 0)
         self._answered.update(identities[i] for i in positions)
 
@@ -451,7 +452,7 @@ def _openings() -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _kind(messages: list[dict[str, Any]]) -> str:
+def kind_of(messages: list[dict[str, Any]]) -> str:
     """What a request is for: the name of a stage's template, or "rollout"."""
     first, last = str(messages[0]["content"]), str(messages[-1]["content"])
     return next(
@@ -519,6 +520,7 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--for-s", type=float, default=900, help="ends by itself after so many seconds")
+    parser.add_argument("--keep-requests", action="store_true", help="a long run fills the memory with them")
     parser.add_argument("--key", default=None)
     parser.add_argument(
         "--reply-characters", type=int, default=0, help="of prose before each solver's answer"
@@ -530,7 +532,7 @@ def main() -> None:
         parser.add_argument(f"--rate-{kind.replace('_', '-')}", dest=f"rate_{kind}", type=float, default=0)
     options = parser.parse_args()
     stub = StubServer(
-        longwinded(by_model, options.reply_characters) if options.reply_characters else by_model,
+        longwinded(by_stage, options.reply_characters) if options.reply_characters else by_stage,
         latency_s=options.latency_ms / 1000,
         seed=options.seed,
         rates={k: rate for k in kinds if (rate := getattr(options, f"rate_{k}"))},
@@ -539,7 +541,7 @@ def main() -> None:
         largest_n=options.largest_n,
         port=options.port,
     )
-    stub.keeps_requests = False  # a long run would fill the memory
+    stub.keeps_requests = options.keep_requests
     asyncio.run(stub.serve(options.port_file, options.for_s))
 
 
