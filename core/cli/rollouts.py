@@ -12,7 +12,7 @@ from core.errors import InputError
 
 @click.group()
 def rollouts() -> None:
-    """Rollouts that were recorded elsewhere."""
+    """Rollouts that were recorded elsewhere; accept or reject outcomes."""
 
 
 @verb(rollouts, "import")
@@ -50,3 +50,35 @@ def propose(desk: Desk, run_id: str) -> None:
     desk.answer(
         run, f"{plural(made.proposed, 'proposal')} from {run.id}: see `winnow review list`.", *made.notes
     )
+
+
+def _decided(desk: Desk, rollout_ids: tuple[str, ...], accepted: bool | None, done: str) -> None:
+    found = desk.workspace.rescoring.accept(rollout_ids, accepted, desk.who)
+    lines = [f"{plural(len(found.rollout_ids), 'rollout')} {done}."]
+    if found.settled:
+        changed = (
+            f"; {plural(len(found.status_changed), 'group')} changed status" if found.status_changed else ""
+        )
+        lines.append(f"Rewards of {plural(len(found.settled), 'group')} were made anew{changed}.")
+    desk.answer(found, *lines)
+
+
+@verb(rollouts, "accept")
+@click.argument("rollout_ids", nargs=-1, required=True)
+def accept(desk: Desk, rollout_ids: tuple[str, ...]) -> None:
+    """Say that the outcomes of ROLLOUT_IDS are accepted (counts where the reward of their run weighs it)."""
+    _decided(desk, rollout_ids, True, "accepted")
+
+
+@verb(rollouts, "reject")
+@click.argument("rollout_ids", nargs=-1, required=True)
+def reject(desk: Desk, rollout_ids: tuple[str, ...]) -> None:
+    """Say that the outcomes of ROLLOUT_IDS are not accepted."""
+    _decided(desk, rollout_ids, False, "rejected")
+
+
+@verb(rollouts, "clear")
+@click.argument("rollout_ids", nargs=-1, required=True)
+def clear(desk: Desk, rollout_ids: tuple[str, ...]) -> None:
+    """Take back what was said of the outcomes of ROLLOUT_IDS."""
+    _decided(desk, rollout_ids, None, "cleared")

@@ -14,6 +14,8 @@ ALTER TABLE rollouts ADD COLUMN accepted INTEGER;
 ALTER TABLE rollouts ADD COLUMN summary TEXT NOT NULL DEFAULT '';
 UPDATE rollouts SET extrinsic = reward;
 UPDATE rollouts SET components = json_object('verified', reward) WHERE reward IS NOT NULL;
+UPDATE rollouts SET components = json_set(components, '$.recorded', reward) WHERE reward IS NOT NULL
+    AND group_id IN (SELECT g.id FROM groups g JOIN runs r ON r.id = g.run_id WHERE r.kind = 'recorded');
 
 ALTER TABLE groups ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE groups ADD COLUMN temperature REAL;

@@ -1,0 +1,319 @@
+"""Rewards made anew, from stored parts or with another verifier; and what a user said of an outcome.
+
+Trajectories are never touched, and no rollout is sampled. What is judged is judged before anything is written; then
+the whole run is written in one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from datetime import datetime
+from typing import get_args
+
+from pydantic import Field
+
+from core.errors import InputError
+from core.executor import LocalExecutor
+from core.ports import Embedder, Progress, Verifier, silent
+from core.record import Record
+from core.reward import RECORDED, SILENCE_S
+from core.rollout import Group, Rollout, Run, Score, Tally, Task, Trajectory
+from core.settings import Component, RewardConfig, VerifierSpec
+from core.settling import HALVES, settle
+from core.store import Store
+from core.verifiers import make_verifier
+from core.workspace.exploring import Exploring, explored
+
+AT_ONCE = 8
+"""Rollouts of a group that are judged at once."""
+
+MOVED = "The rewards of this run were made anew after these proposals were drawn; the proposals stay as they were."
+
+Maker = Callable[[VerifierSpec], Verifier]
+"""Builds the verifier of a spec."""
+
+Judging = Callable[[], AbstractAsyncContextManager[Maker]]
+"""Opens what verifiers need (an endpoint for a judge, a sandbox for tests) for as long as a run is rescored."""
+
+
+@asynccontextmanager
+async def without_help() -> AsyncIterator[Maker]:
+    """`Judging` for the verifiers that need nothing but the answer."""
+    yield make_verifier
+
+
+class Rescored(Record):
+    """What rescoring a run changed, or would change."""
+
+    run_id: str
+    reward: RewardConfig
+    """How its rewards are made now."""
+    dry_run: bool = False
+    groups: int
+    """Those with rollouts; groups that wait to be sampled are not touched."""
+    newly_informative: tuple[str, ...] = ()
+    no_longer_informative: tuple[str, ...] = ()
+    status_changed: int = 0
+    """Groups whose status is another one now, the two above included."""
+    rewards_changed: int = 0
+    """Rollouts."""
+    judged: dict[str, int] = Field(default_factory=dict)
+    """Rollouts that a verifier was asked about, by the name of the score."""
+    undecided: dict[str, int] = Field(default_factory=dict)
+    """Those of them where it could not tell."""
+    before: Tally
+    after: Tally
+    notes: tuple[str, ...] = ()
+
+
+class Accepted(Record):
+    """What came of accepting or rejecting outcomes."""
+
+    rollout_ids: tuple[str, ...]
+    accepted: bool | None
+    settled: tuple[str, ...] = ()
+    """Groups that were settled anew, since the reward of their run counts acceptance."""
+    status_changed: tuple[str, ...] = ()
+
+
+class Rescoring:
+    """Settling the groups of one workspace anew."""
+
+    def __init__(
+        self,
+        store: Store,
+        holding: Callable[[str], AbstractContextManager[None]],
+        judging: Judging = without_help,
+        embedder: Callable[[], Embedder] | None = None,
+    ) -> None:
+        """
+        Args:
+            store: of the workspace.
+            holding: holds the lock of a run: nobody may sample while its rewards are made anew.
+            judging: opens what verifiers need.
+            embedder: for the epistemic reward; None = the built-in one.
+        """
+        self._store = store
+        self._holding = holding
+        self._judging = judging
+        self._exploring = Exploring(store, embedder)
+
+    def rescore(
+        self,
+        run_id: str,
+        actor: str,
+        reward: RewardConfig | None = None,
+        *,
+        anew: Sequence[str] = (),
+        dry_run: bool = False,
+        progress: Progress = silent,
+    ) -> Rescored:
+        """Make the rewards and advantages of a run anew.
+
+        Args:
+            run_id: which run; recorded ones too.
+            actor: who wants it.
+            reward: how rewards are made from now on; None = as they were, from what is known now.
+            anew: names of `reward.verifiers` whose scores are computed; a score of that name is replaced, all others
+                stay.
+            dry_run: tell what would change, and write nothing (embeddings and paid replies are kept all the same).
+            progress: told of every group.
+
+        Raises:
+            NotFoundError: there is no such run.
+            InputError: nothing of it was sampled yet, or the reward names a score that nobody gave.
+            BusyError: another process works on it.
+            ModelError: a judge's endpoint, or the embedder, cannot be used. Nothing was changed.
+        """
+        with self._holding(run_id):
+            run = self._store.runs.get(run_id)
+            wanted = run.config.reward if reward is None else reward
+            group_ids = self._store.scores.group_ids(run_id)
+            if not group_ids:
+                raise InputError(f"{run_id} has no rollouts yet; there is nothing to rescore.")
+            _check(wanted)
+            pairs = asyncio.run(self._made_anew(run, group_ids, wanted, anew, progress))
+            found = self._report(run, wanted, pairs, anew, dry_run)
+            if not dry_run:
+                self._save(run, wanted, pairs, found, actor)
+            return found
+
+    def accept(self, rollout_ids: Sequence[str], accepted: bool | None, actor: str) -> Accepted:
+        """Say of outcomes that a user accepted or rejected them, or take that back (None); all or nothing.
+
+        Raises:
+            NotFoundError: there is no such rollout; nothing was changed.
+            InputError: a rollout broke off, so that there is no outcome; nothing was changed.
+        """
+        event = {True: "rollout.accepted", False: "rollout.rejected", None: "rollout.cleared"}[accepted]
+        settled, changed = [], []
+        with self._store.writing():
+            group_ids = []
+            for rollout_id in dict.fromkeys(rollout_ids):
+                group_ids.append(self._store.scores.set_accepted(rollout_id, accepted))
+                if accepted is not None and self._store.runs.rollout(rollout_id).error is not None:
+                    raise InputError(f"{rollout_id} broke off; there is no outcome to accept or to reject.")
+                self._store.events.append(actor, event, rollout_id)
+            for group_id in dict.fromkeys(group_ids):
+                before = self._store.runs.group(group_id)
+                run = self._store.runs.get(before.run_id)
+                if "accepted" not in run.config.reward.by_component:
+                    continue
+                after = settle(before, run.config.reward, waited_s=self._waited(run))
+                self._store.scores.resettle(after)
+                settled.append(group_id)
+                changed += [group_id] if after.status != before.status else []
+                if after != before and run.extraction.proposed:
+                    self._store.scores.note(run.id, MOVED)
+        return Accepted(
+            rollout_ids=tuple(dict.fromkeys(rollout_ids)),
+            accepted=accepted,
+            settled=tuple(settled),
+            status_changed=tuple(changed),
+        )
+
+    # --- parts ---
+
+    async def _made_anew(
+        self,
+        run: Run,
+        group_ids: Sequence[str],
+        reward: RewardConfig,
+        anew: Sequence[str],
+        progress: Progress,
+    ) -> list[tuple[Group, Group]]:
+        """Every group as it was and as it is now, both without their trajectories."""
+        waited_s, pairs = self._waited(run), []
+        specs = {name: reward.verifiers[name] for name in anew}
+        async with self._judging() as maker:
+            for done, group_id in enumerate(group_ids):
+                progress("rescoring", done, len(group_ids))
+                before = self._store.runs.group(group_id)
+                judged = await self._judged(before, specs, maker) if specs else before
+                after = settle(judged, reward, waited_s=waited_s)
+                if "epistemic" in reward.by_component:
+                    after = settle(explored(after, self._exploring), reward, waited_s=waited_s)
+                pairs.append((_slim(before), _slim(after)))
+        progress("rescoring", len(group_ids), len(group_ids))
+        _known(reward, [after for _, after in pairs])
+        return pairs
+
+    async def _judged(self, group: Group, specs: Mapping[str, VerifierSpec], maker: Maker) -> Group:
+        """A group with the scores of these verifiers; rollouts that broke off are not judged."""
+        task = self._task(group.task_id)
+        verifiers = {name: maker(spec) for name, spec in specs.items()}
+
+        async def judge(rollout: Rollout) -> tuple[str, dict[str, Score]]:
+            return rollout.id, {n: await v.score(task, rollout.trajectory) for n, v in verifiers.items()}
+
+        ended = [r for r in group.rollouts if r.error is None]
+        scores = dict([pair async for pair in LocalExecutor().stream(judge, ended, at_once=AT_ONCE)])
+        rollouts = [r.model_copy(update={"scores": r.scores | scores.get(r.id, {})}) for r in group.rollouts]
+        return group.model_copy(update={"rollouts": tuple(rollouts)})
+
+    def _task(self, task_id: str) -> Task:
+        found = self._store.tasks.find(task_id)
+        if found is None:
+            raise AssertionError("groups refer to tasks by a foreign key")
+        return found
+
+    def _waited(self, run: Run) -> float:
+        """Seconds for which a user could have rejected an outcome: since the run was finished, or imported."""
+        if run.finished_at is None:
+            return 0.0
+        now = datetime.fromisoformat(self._store.events.clock())
+        return (now - datetime.fromisoformat(run.finished_at)).total_seconds()
+
+    def _report(
+        self,
+        run: Run,
+        reward: RewardConfig,
+        pairs: Sequence[tuple[Group, Group]],
+        anew: Sequence[str],
+        dry_run: bool,
+    ) -> Rescored:
+        moved = [
+            (b, a)
+            for before, after in pairs
+            for b, a in zip(before.rollouts, after.rollouts, strict=True)
+            if b.reward != a.reward
+        ]
+        judged = {n: [r.scores[n] for _, g in pairs for r in g.rollouts if r.error is None] for n in anew}
+        notes = [MOVED] if moved and run.extraction.proposed else []
+        if reward.silence_accepts and "accepted" in reward.by_component and self._waited(run) < SILENCE_S:
+            notes.append(f"Silence counts as acceptance {SILENCE_S:g} s after a run is finished: not yet.")
+        return Rescored(
+            run_id=run.id,
+            reward=reward,
+            dry_run=dry_run,
+            groups=len(pairs),
+            newly_informative=tuple(a.id for b, a in pairs if b.status != "informative" == a.status),
+            no_longer_informative=tuple(a.id for b, a in pairs if a.status != "informative" == b.status),
+            status_changed=sum(b.status != a.status for b, a in pairs),
+            rewards_changed=len(moved),
+            judged={name: len(scores) for name, scores in judged.items()},
+            undecided={n: count for n, s in judged.items() if (count := sum(v.value is None for v in s))},
+            before=run.tally,
+            after=_tally(run.tally, pairs),
+            notes=tuple(notes),
+        )
+
+    def _save(
+        self,
+        run: Run,
+        reward: RewardConfig,
+        pairs: Sequence[tuple[Group, Group]],
+        found: Rescored,
+        actor: str,
+    ) -> None:
+        with self._store.writing():
+            for before, after in pairs:
+                if before != after:
+                    self._store.scores.resettle(after)
+            self._store.scores.set_reward(run.id, reward)
+            if MOVED in found.notes:
+                self._store.scores.note(run.id, MOVED)
+            self._store.events.append(
+                actor,
+                "run.rescored",
+                run.id,
+                reward=reward.model_dump(mode="json"),
+                status_changed=found.status_changed,
+                newly_informative=len(found.newly_informative),
+                no_longer_informative=len(found.no_longer_informative),
+                rewards_changed=found.rewards_changed,
+                judged=dict(found.judged),
+            )
+
+
+def _slim(group: Group) -> Group:
+    """A group without its trajectories: a run may have ten thousand of them."""
+    rollouts = tuple(r.model_copy(update={"trajectory": Trajectory()}) for r in group.rollouts)
+    return group.model_copy(update={"rollouts": rollouts})
+
+
+def _check(reward: RewardConfig) -> None:
+    if set(reward.by_component) == {"epistemic"}:
+        raise InputError("A reward of nothing but `epistemic` teaches nothing; weigh `verified` too.")
+    taken = {RECORDED, *HALVES, *get_args(Component)}
+    if bad := sorted(taken & reward.verifiers.keys()):
+        raise InputError(f"{bad[0]!r} is the name of a part of the reward; give the verifier another one.")
+
+
+def _known(reward: RewardConfig, groups: Sequence[Group]) -> None:
+    """Refuse a weight for a score that nobody gave: a slip of the pen would silently weigh nothing."""
+    there = {name for g in groups for r in g.rollouts for name in (*r.scores, *r.components)}
+    if strange := sorted(set(reward.verifier_weights) - there):
+        raise InputError(f"No rollout has a score {strange[0]!r}; there are: {', '.join(sorted(there))}.")
+
+
+def _tally(before: Tally, pairs: Sequence[tuple[Group, Group]]) -> Tally:
+    counts, reasons = before.model_dump(exclude={"reasons"}), dict(before.reasons)
+    for old, new in pairs:
+        for group, one in ((old, -1), (new, 1)):
+            counts[group.status] += one
+            if group.reason:
+                reasons[group.reason] = reasons.get(group.reason, 0) + one
+    return Tally(**counts, reasons={reason: n for reason, n in reasons.items() if n})
