@@ -15,6 +15,7 @@ from core.rollout import GroupStatus
 
 EPSILON = 1e-8
 HUGE = 1e100
+"""Sums of larger rewards could overflow."""
 SPREAD = 1e-9
 """Rewards that differ by no more than this are equal."""
 
@@ -44,13 +45,10 @@ def advantages(rewards: Sequence[float | None]) -> list[float | None]:
         return [None] * len(rewards)
     if max(scored) - min(scored) <= SPREAD:
         return [None if r is None else 0.0 for r in rewards]
-    if (
-        largest := max(map(abs, scored))
-    ) > HUGE:  # sums of these would overflow, and the epsilon is nothing to them
-        return advantages([None if r is None else r / largest for r in rewards])
-    mean = math.fsum(scored) / len(scored)
-    std = math.hypot(*(r - mean for r in scored)) / math.sqrt(len(scored) - 1)
-    return [None if r is None else (r - mean) / (std + EPSILON) for r in rewards]
+    scale = _scale(scored)
+    mean = math.fsum(r / scale for r in scored) / len(scored)
+    std = math.hypot(*(r / scale - mean for r in scored)) / math.sqrt(len(scored) - 1)
+    return [None if r is None else (r / scale - mean) / (std + EPSILON / scale) for r in rewards]
 
 
 def mean_deviation(rewards: Sequence[float | None]) -> float:
@@ -58,8 +56,15 @@ def mean_deviation(rewards: Sequence[float | None]) -> float:
     scored = [r for r in rewards if r is not None]
     if not scored:
         return 0.0
-    mean = math.fsum(scored) / len(scored)
-    return math.fsum(abs(r - mean) for r in scored) / len(scored)
+    scale = _scale(scored)
+    mean = math.fsum(r / scale for r in scored) / len(scored)
+    return math.fsum(abs(r / scale - mean) / len(scored) for r in scored) * scale
+
+
+def _scale(rewards: Sequence[float]) -> float:
+    """What rewards are divided by before they are summed, lest the sum overflow; 1 but for huge ones."""
+    largest = max(map(abs, rewards))
+    return largest if largest > HUGE else 1.0
 
 
 class Signal(NamedTuple):

@@ -125,13 +125,3 @@ def _scores(rollout: Rollout) -> dict[str, float | None]:
 
 def _without(scores: Values | None, names: Mapping[str, object]) -> Values | None:
     return None if scores is None else {n: v for n, v in scores.items() if n not in names}
-
-
-# core/runner.py still weighs here; it moves on to core/settling.py.
-def group_rewards(scores: Sequence[Mapping[str, object] | None], weights: object = None) -> Weighed:
-    from typing import cast
-
-    from core.rollout import Score
-
-    plain = [None if s is None else {n: cast(Score, v).value for n, v in s.items()} for s in scores]
-    return weigh(plain, cast("Mapping[str, float] | None", weights) or {})
