@@ -1,21 +1,25 @@
 """Evidence: counted contrasts between the winners and losers of groups (DESIGN 2.5). No model needed."""
 
-from core.evidence.contrast import Contrast, contrast, contrast_table, describe_group, sentence_of
-from core.evidence.features import Feature, answers_of, features_of, masked_words
-from core.evidence.table import Table, tabulate
-from core.evidence.tool_features import error_signature
+from core.evidence.contrast import Contrast, contrast, sentence_of
+from core.evidence.counts import Counts
+from core.evidence.features import Feature, answers_of
+from core.evidence.matter import Matter
+from core.evidence.recovery import Recovery, error_signature, recoveries
+from core.evidence.seen import Seen, describe_group
+from core.evidence.table import Table
 
 __all__ = [
     "Contrast",
+    "Counts",
     "Feature",
+    "Matter",
+    "Recovery",
+    "Seen",
     "Table",
     "answers_of",
     "contrast",
-    "contrast_table",
     "describe_group",
     "error_signature",
-    "features_of",
-    "masked_words",
+    "recoveries",
     "sentence_of",
-    "tabulate",
 ]

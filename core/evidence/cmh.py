@@ -53,10 +53,10 @@ def test_columns(table: Table, kept: Sequence[int]) -> Tested:
     rewards within groups leaves V as it is.
     """
     held = table.holds[:, kept]
-    n = np.bincount(table.strata).astype(np.float64)
+    n = table.sizes.astype(np.float64)
     centred = table.rewards - (np.bincount(table.strata, weights=table.rewards) / n)[table.strata]
     squares = np.bincount(table.strata, weights=centred**2)
-    m = by_group(held, table)
+    m = table.by_group(held)
     shared = m * (n[:, None] - m) / n[:, None]
     difference = centred @ held
     variance = (shared * (squares / np.maximum(n - 1, 1))[:, None]).sum(axis=0)
@@ -70,13 +70,6 @@ def test_columns(table: Table, kept: Sequence[int]) -> Tested:
         odds_ratio=_odds_ratios(held, table),
         groups=(shared > 0).sum(axis=0).astype(np.float64),
     )
-
-
-def by_group(values: Bools, table: Table) -> Floats:
-    """Sums over the rows of each group; shape [groups, columns]."""
-    sums = np.zeros((table.groups, values.shape[1]))
-    np.add.at(sums, table.strata, values.astype(np.float64))
-    return sums
 
 
 def _half_step(table: Table) -> float:
@@ -97,9 +90,9 @@ def _odds_ratios(held: Bools, table: Table) -> Floats:
     0.5 is added to each cell.
     """
     wins, losses = table.wins[:, None], table.losses[:, None]
-    a, b = by_group(held & wins, table), by_group(held & losses, table)
-    c, d = by_group(~held & wins, table), by_group(~held & losses, table)
-    m, n = by_group(held, table), np.bincount(table.strata)[:, None]
+    a, b = table.by_group(held & wins), table.by_group(held & losses)
+    c, d = table.by_group(~held & wins), table.by_group(~held & losses)
+    m, n = table.by_group(held), table.sizes[:, None]
     weight = ((m > 0) & (m < n)) / (a + b + c + d + 2)
     up = ((a + 0.5) * (d + 0.5) * weight).sum(axis=0)
     down = ((b + 0.5) * (c + 0.5) * weight).sum(axis=0)
@@ -109,9 +102,7 @@ def _odds_ratios(held: Bools, table: Table) -> Floats:
 # --- max-T -------------------------------------------------------------------------------------------
 
 
-def max_t(
-    table: Table, tested: Tested, is_word: Bools, seed: int | Sequence[int], permutations: int
-) -> Floats:
+def max_t(table: Table, tested: Tested, is_word: Bools, seed: Sequence[int], permutations: int) -> Floats:
     """Corrected p of each column, shape [columns]."""
     rng, half_step = np.random.default_rng(seed), _half_step(table)
     held = tested.held.astype(np.float64)
@@ -121,7 +112,7 @@ def max_t(
     as_strong = [np.zeros(len(family)) for family in families]
     left = permutations
     while left > 0:  # piece by piece, so that a large import does not fill the memory
-        size = min(left, max(1, MAX_CELLS // max(len(table.rollouts), 1)))
+        size = min(left, max(1, MAX_CELLS // max(table.rows, 1)))
         drawn = _statistic(_permuted(table, tested.centred, rng, size) @ held, tested.variance, half_step)
         for i, family in enumerate(families):
             as_strong[i] += _at_least_as_strong(tested.statistic[family], drawn[:, family])
@@ -150,8 +141,8 @@ def _at_least_as_strong(statistic: Floats, drawn: Floats) -> Floats:
 def _permuted(table: Table, values: Floats, rng: np.random.Generator, permutations: int) -> Floats:
     """Values of the rows shuffled within each group; shape [permutations, rows]."""
     shuffled = np.empty((permutations, len(values)))
-    for group in range(table.groups):
-        rows = np.flatnonzero(table.strata == group)
-        order = rng.random((permutations, len(rows))).argsort(axis=1)
-        shuffled[:, rows] = values[rows][order]
+    for size in np.unique(table.sizes):  # groups of one size together
+        rows = np.flatnonzero(table.sizes[table.strata] == size)
+        drawn = np.broadcast_to(values[rows], (permutations, len(rows))).reshape(permutations, -1, size)
+        shuffled[:, rows] = rng.permuted(drawn, axis=2).reshape(permutations, -1)
     return shuffled

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evidence.cmh import Tested, by_group, max_t, test_columns
+from core.evidence.cmh import Tested, max_t, test_columns
 from core.evidence.features import Feature
-from core.evidence.table import Bools, Table, tabulate
+from core.evidence.table import Bools, Table
 from core.experience import Evidence, Finding
-from core.rollout import Group, Rollout, Task
 
 PERMUTATIONS = 2000
 MIN_ROLLOUTS = 5
@@ -96,8 +95,8 @@ class Contrast:
         holds, wins = self.table.column(first.feature), self.table.wins
         if (self.gain_of(first.feature) or 0.0) < 0:
             holds = ~holds
-        good = _ids(self.table.rollouts, wins & holds)[:MAX_EXAMPLES]
-        bad = _ids(self.table.rollouts, self.table.losses & ~holds)[:MAX_EXAMPLES]
+        good = _ids(self.table, wins & holds)[:MAX_EXAMPLES]
+        bad = _ids(self.table, self.table.losses & ~holds)[:MAX_EXAMPLES]
         return Evidence(
             findings=tuple(findings),
             group_ids=_varying_groups(self.table, first.feature),
@@ -108,26 +107,16 @@ class Contrast:
         )
 
 
-def contrast(
-    groups: Sequence[tuple[Task, Group]], *, seed: int | Sequence[int] = 0, permutations: int = PERMUTATIONS
-) -> Contrast:
+def contrast(table: Table, *, seed: Sequence[int] = (0,), permutations: int = PERMUTATIONS) -> Contrast:
     """Contrast winners (A > 0) with the losers (A < 0) of their own groups over all counted features.
 
-    Groups that are not informative and rollouts without an advantage take no part. With fewer than
-    `MIN_GROUPS` groups nothing has enough support, so one group alone never finds anything.
+    With fewer than `MIN_GROUPS` groups nothing has enough support, so one group alone never finds anything.
 
     Args:
-        groups: each group with its task.
+        table: of a batch, or of only those rollouts that follow a lesson (`Table.where`).
         seed: of the permutations; the same seed gives the same findings.
-        permutations: how often the labels are permuted; the smallest corrected p is 1 / (permutations + 1).
+        permutations: how often the outcomes are permuted; the smallest corrected p is 1 / (permutations + 1).
     """
-    return contrast_table(tabulate(groups), seed=seed, permutations=permutations)
-
-
-def contrast_table(
-    table: Table, *, seed: int | Sequence[int] = 0, permutations: int = PERMUTATIONS
-) -> Contrast:
-    """The same for a table, e.g. one of only those rollouts that follow a lesson (`Table.where`)."""
     kept, same = _testable(table)
     if not kept:
         return Contrast((), {}, {}, {}, table, permutations)
@@ -146,17 +135,10 @@ def contrast_table(
     )
 
 
-def describe_group(task: Task, group: Group, *, limit: int = 8) -> tuple[Finding, ...]:
-    """What sets the winners of one group apart, for display beside it: no test of significance.
-
-    Four against four can at best give p = .029 before any correction, so `p_corrected` is 1 by
-    construction; `p` is the one stratum's, for ordering only.
-    """
-    table = tabulate([(task, group)])
+def describe(table: Table, *, limit: int = 8) -> tuple[Finding, ...]:
+    """What sets the winners apart, clearest first, without a correction: `p_corrected` is 1."""
     support = table.holds.sum(axis=0)
-    kept, _ = _distinct(
-        table, [int(i) for i in np.flatnonzero((support > 0) & (support < len(table.rollouts)))]
-    )
+    kept, _ = _distinct(table, [int(i) for i in np.flatnonzero((support > 0) & (support < table.rows))])
     if not kept:
         return ()
     tested = test_columns(table, kept)
@@ -196,12 +178,12 @@ def _p(p: float) -> str:
 
 def _testable(table: Table) -> tuple[list[int], dict[str, tuple[str, ...]]]:
     """Columns with enough support on both sides, equal ones once. Labels play no part in the choice."""
-    rows = len(table.rollouts)
+    rows = table.rows
     if rows == 0 or table.groups < MIN_GROUPS:
         return [], {}
     support = table.holds.sum(axis=0)
-    per_group = by_group(table.holds, table)
-    size = np.bincount(table.strata)[:, None]
+    per_group = table.by_group(table.holds)
+    size = table.sizes[:, None]
     varying = ((per_group > 0) & (per_group < size)).sum(axis=0)
     enough = (support >= MIN_ROLLOUTS) & (rows - support >= MIN_ROLLOUTS) & (varying >= MIN_GROUPS)
     return _distinct(table, [int(i) for i in np.flatnonzero(enough)])
@@ -244,13 +226,12 @@ def _finding(table: Table, tested: Tested, i: int, *, p_corrected: float) -> Fin
     )
 
 
-def _ids(rollouts: Sequence[Rollout], chosen: Bools) -> tuple[str, ...]:
-    return tuple(r.id for r, take in zip(rollouts, chosen, strict=True) if take)
+def _ids(table: Table, chosen: Bools) -> tuple[str, ...]:
+    return tuple(table.rollout_ids[i] for i in np.flatnonzero(chosen))
 
 
 def _varying_groups(table: Table, name: str) -> tuple[str, ...]:
     """Ids of the groups in which a feature differs between rollouts."""
-    seen: dict[str, set[bool]] = {}
-    for rollout, holds in zip(table.rollouts, table.column(name), strict=True):
-        seen.setdefault(rollout.group_id, set()).add(bool(holds))
-    return tuple(group_id for group_id, values in seen.items() if len(values) == 2)
+    holds = table.column(name)[:, None]
+    some = table.by_group(holds)[:, 0]
+    return tuple(table.group_ids[i] for i in np.flatnonzero((some > 0) & (some < table.sizes)))

@@ -1,17 +1,20 @@
-"""What an agent did: tools and their order, parameters, errors, and what it did after one."""
+"""What an agent did: tools and their order, parameters, errors, what it did after one, and how it ended."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 
-from core.evidence.features import Feature
-from core.record import canonical_json
-from core.rollout import Rollout, Step, Task
+from core.evidence.features import Feature, stands_in
+from core.evidence.recovery import HABITS, call_key, error_signature, recoveries
+from core.rollout import Step, Trajectory
 
 MAX_VALUE_LENGTH = 24
 """Longer parameter values are content, not a setting."""
+
+MAX_VALUES = 5
+"""A parameter that takes more values than this in one rollout is content, too: the pages of a list."""
 
 _READS = re.compile(
     r"(?i)^(get|list|read|search|find|check|view|look|show|query|fetch|inspect|describe|open|count|"
@@ -22,42 +25,36 @@ _WRITES = re.compile(
     r"insert|move|pay|transfer|refund|apply|commit|replace|append|buy|order|drop)(?![a-z])"
 )
 _SECRET = re.compile(r"(?i)passw|secret|token|api_?key|auth|credential|cookie")
-_CLASS = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Timeout|Warning|Interrupt))\b")
+_STOPS: Mapping[str, tuple[str, str]] = {
+    "step limit": ("step_limit", "ran into the step limit"),
+    "time limit": ("time_limit", "ran into the time limit"),
+    "gate": ("gated", "had the answer held back by a gate"),
+}
+"""By finish reason: how a rollout ended that was not let finish."""
 
 
-def tool_features(task: Task, rollout: Rollout, masked: Set[str] = frozenset()) -> list[Feature]:
-    """The features of a tool trajectory; none where no tool was called."""
-    steps = rollout.trajectory.steps
+def tool_features(question: str, trajectory: Trajectory, masked: Set[str] = frozenset()) -> list[Feature]:
+    """The features of a tool trajectory; of one without a call, only how it was stopped.
+
+    Args:
+        question: of the task; parameter values that stand in it are content, not settings.
+        trajectory: what was done.
+        masked: lower-case words that must not become features (`masked_words`).
+    """
+    steps = trajectory.steps
+    stop = _STOPS.get(trajectory.finish_reason or "")
+    found = [Feature(stop[0], stop[1], "cut", 91)] if stop else []
     if not steps:
-        return []
+        return found
     return [
+        *found,
         *_tools(steps),
         *_order(steps),
-        *_parameters(steps, task.question, masked),
+        *_parameters(steps, question.lower(), masked),
         *_counts(steps),
-        *_errors(steps),
+        *_errors(trajectory),
         *_habits(steps),
     ]
-
-
-def error_signature(step: Step) -> str | None:
-    """What kind of error a failed step met: the exception's class, else its message without particulars.
-
-    None for a step that did not fail. A step whose success is unknown failed only if it has an error.
-    """
-    if step.success is not False and not step.error:
-        return None
-    message = step.error or step.output
-    named = _CLASS.search(message)
-    if named:
-        return named[1]
-    plain = re.sub(r"(['\"`]).*?\1|\S*[/\\]\S+", "…", message.split("\n")[0])
-    # whatever is not a plain word is a particular: a number, an id, a key
-    words = [
-        w if re.fullmatch(r"[^\W\d_]{1,20}", w) else "…"
-        for w in re.sub(r"[.,:;!?()]+(?=\s|$)", "", plain).split()
-    ]
-    return " ".join(words[:6]).lower() or "an error without a message"
 
 
 def _tools(steps: Sequence[Step]) -> list[Feature]:
@@ -82,21 +79,22 @@ def _order(steps: Sequence[Step]) -> list[Feature]:
     ]
 
 
-def _parameters(steps: Sequence[Step], question: str, masked: Set[str]) -> list[Feature]:
-    found: dict[str, Feature] = {}
-    asked = question.lower()
+def _parameters(steps: Sequence[Step], asked: str, masked: Set[str]) -> list[Feature]:
+    values: dict[tuple[str, str], set[str]] = {}
     for step in steps:
         for key, value in step.parameters.items():
-            name = f"{step.tool}.{key}"
-            found[name] = Feature(f"param={name}", f"passed {key} to {step.tool}", "parameter", 57, name)
             shown = None if _SECRET.search(key) else _setting(value)
-            if shown is None or shown.lower() in masked or _stands_in(shown.lower(), asked):
-                continue
+            own = values.setdefault((step.tool, key), set())
+            if shown is not None and shown.lower() not in masked and not stands_in(shown.lower(), asked):
+                own.add(shown)
+    found = []
+    for (tool, key), own in sorted(values.items()):
+        name = f"{tool}.{key}"
+        found.append(Feature(f"param={name}", f"passed {key} to {tool}", "parameter", 57, name))
+        for shown in sorted(own) if len(own) <= MAX_VALUES else ():
             full = f"{name}={shown}"
-            found[full] = Feature(
-                f"param={full}", f"called {step.tool} with {key}={shown}", "parameter", 56, full
-            )
-    return [found[name] for name in sorted(found)]
+            found.append(Feature(f"param={full}", f"called {tool} with {key}={shown}", "parameter", 56, full))
+    return found
 
 
 def _setting(value: object) -> str | None:
@@ -110,62 +108,45 @@ def _setting(value: object) -> str | None:
     return None
 
 
-def _stands_in(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
-
-
 def _counts(steps: Sequence[Step]) -> list[Feature]:
-    calls = [(s.tool, canonical_json(_plain(s.parameters))) for s in steps]
-    failed = any(error_signature(s) is not None for s in steps)
+    failed = [error_signature(s) is not None for s in steps]
     table = [
         (len(steps) == 1, Feature("one_step", "made a single call", "steps", 60)),
         (len(steps) <= 3, Feature("up_to_3_steps", "needed at most three calls", "steps", 61)),
         (len(steps) > 5, Feature("over_5_steps", "made more than five calls", "steps", 62)),
         (len(steps) > 10, Feature("over_10_steps", "made more than ten calls", "steps", 63)),
-        (failed, Feature("any_failed", "had a call that failed", "steps", 66)),
+        (any(failed), Feature("any_failed", "had a call that failed", "steps", 66)),
+        (
+            any(s.retries for s in steps),
+            Feature("tool_retried", "had a tool try again by itself", "steps", 69),
+        ),
         # a step without a recorded result is not a success
         (
             all(s.success is True for s in steps),
             Feature("all_succeeded", "had every call succeed", "steps", 67),
         ),
-        (len(set(calls)) < len(calls), Feature("repeated_call", "repeated an identical call", "steps", 54)),
+        (steps[-1].success is True, Feature("last_succeeded", "had the last call succeed", "steps", 68)),
+        (
+            len({call_key(s) for s in steps}) < len(steps),
+            Feature("repeated_call", "repeated an identical call", "steps", 54),
+        ),
     ]
     return [feature for holds, feature in table if holds]
 
 
-def _plain(parameters: dict[str, object]) -> dict[str, str]:
-    return {key: repr(value) for key, value in parameters.items()}
-
-
-def _errors(steps: Sequence[Step]) -> list[Feature]:
+def _errors(trajectory: Trajectory) -> list[Feature]:
     found: dict[str, Feature] = {}
-
-    def add(name: str, label: str, theme: str, rank: int, value: str) -> None:
-        found[name] = Feature(name, label, "error" if theme == "error" else "recovery", rank, value)
-
-    for i, step in enumerate(steps):
-        signature = error_signature(step)
-        if signature is None:
-            continue
-        add(f"error={signature}", f"ran into {signature}", "error", 65, signature)
-        add(f"failed={step.tool}", f"had {step.tool} fail", "error", 64, step.tool)
-        habit, label, after = _recovery(step, steps[i + 1] if i + 1 < len(steps) else None)
-        add(f"recovery={habit}", label, "recovery", 46, habit)
-        key = f"{signature}|{step.tool}|{habit}|{after}"
-        where = f" after {signature} from {step.tool}"
-        add(f"recovery={key}", label.replace(" after an error", where), "recovery", 45, key)
+    for one in recoveries(trajectory):
+        key = f"{one.error}|{one.tool}|{one.habit}|{one.then}"
+        did = HABITS[one.habit]
+        for feature in (
+            Feature(f"error={one.error}", f"ran into {one.error}", "error", 65, one.error),
+            Feature(f"failed={one.tool}", f"had {one.tool} fail", "error", 64, one.tool),
+            Feature(f"recovery={one.habit}", f"{did} after an error", "recovery", 46, one.habit),
+            Feature(f"recovery={key}", f"{did} after {one.error} from {one.tool}", "recovery", 45, key),
+        ):
+            found[feature.name] = feature
     return [found[name] for name in sorted(found)]
-
-
-def _recovery(failed: Step, following: Step | None) -> tuple[str, str, str]:
-    """Habit, label and the tool called next."""
-    if following is None:
-        return "give_up", "gave up after an error", ""
-    if following.tool != failed.tool:
-        return "switch_tool", "switched to another tool after an error", following.tool
-    if _plain(following.parameters) == _plain(failed.parameters):
-        return "retry_same", "repeated the same call after an error", following.tool
-    return "fix_parameters", "called the tool again with other parameters after an error", following.tool
 
 
 def _habits(steps: Sequence[Step]) -> list[Feature]:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.evidence import answers_of, contrast
-from core.experience import Add, Experience
+from core.evidence import Seen
+from core.experience import GENERAL, Add, Experience
 from core.extraction.draft import Draft, Joined, Outcome
-from core.extraction.search import GENERAL, Search
-from core.rollout import Group, Task
+from core.extraction.search import Search
 from core.words import normalise
+
+__all__ = ["Seen", "propose"]
 
 
 def propose(
-    groups: Sequence[tuple[Task, Group]],
+    seen: Seen,
     library: Sequence[Experience],
     *,
     run_id: str,
     seed: int,
-    epoch: int,
+    epoch: int = 0,
     max_per_domain: int = 4,
 ) -> Outcome:
     """Draft lessons from what winners and losers of the informative groups did differently.
 
+    Works on all groups that were added so far, in whatever order and from whatever thread; groups that are added
+    meanwhile count the next time.
+
     Args:
-        groups: the groups of a batch, each with its task; uninformative ones take no part.
+        seen: the groups, counted.
         library: live experiences of the version that the rollouts were made with.
         run_id: goes with everything that is set aside.
         seed: of the permutation test; with `epoch` and equal groups the outcome is equal.
@@ -34,24 +38,20 @@ def propose(
     Returns:
         Drafts, operations joined with what is already there, and what fell out, with reasons.
     """
-    answers = {normalise(a) for task, _ in groups for a in answers_of(task)} - {""}
-    teaching = [(task, group) for task, group in groups if group.status == "informative"]
-    domains = sorted({task.domain for task, _ in teaching})
-    acting = {t.domain for t, g in teaching if any(r.trajectory.steps for r in g.rollouts)} - {GENERAL}
+    counts = seen.counts()
+    acting = {g.domain for g in counts.groups.values() if g.rows and g.acted} - {GENERAL}
     shared = len(acting) > 1  # habits that belong to no domain are then looked for in all of them together
     outcome = Outcome()
-    for domain in [*(d for d in domains if d != GENERAL), GENERAL]:
-        own = [
-            (t, g) for t, g in teaching if t.domain == domain or (domain == GENERAL and t.domain in acting)
-        ]
-        if not own or (domain == GENERAL and not shared and GENERAL not in domains):
+    for domain in [*(d for d in counts.domains if d != GENERAL), GENERAL]:
+        own = {domain} if domain != GENERAL else {GENERAL, *acting}
+        if domain == GENERAL and not shared and GENERAL not in counts.domains:
             continue
         search = Search(
             domain=domain,
-            tasks=[task for task, _ in groups if task.domain in {t.domain for t, _ in own}],
-            contrast=contrast(own, seed=(abs(seed), epoch)),
+            matters=counts.asked(own),
+            contrast=counts.contrast(own, seed=(abs(seed), epoch)),
             live=[e for e in library if e.status == "live" and e.domain == domain],
-            answers=answers,
+            answers=counts.answers,
             run_id=run_id,
             seed=(abs(seed), epoch),
             general=None if not shared else domain == GENERAL,

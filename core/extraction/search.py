@@ -6,13 +6,13 @@ The clearest finding becomes a lesson; the next one must still hold among the ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.evidence import Contrast, Feature, Table, contrast_table
-from core.evidence.instructions import Demand, Instruction, conflicts, read_instruction
+from core.evidence import Contrast, Feature, Matter, Table, contrast
+from core.evidence.instructions import Demand, Instruction, conflicts
 from core.evidence.table import Bools
 from core.experience import (
     EVIDENCE_CONFIDENCE,
@@ -28,16 +28,12 @@ from core.experience import (
 from core.extraction.draft import Draft, Joined, Outcome
 from core.extraction.library_check import contradicted, nearest
 from core.extraction.sentences import Advice, Setting, advice_of, compose, is_general, leaks, setting_of
-from core.rollout import Task
 
 SIGNIFICANT = 0.05
 PROPOSE_BELOW = 0.1
 """Corrected p under which a finding becomes a proposal; weaker ones are noted."""
 
 NOTE_BELOW = 0.2
-
-GENERAL = "general"
-"""The domain of lessons that hold in every domain."""
 
 MAX_WORD_NOTES = 3
 """Telling words noted for one domain."""
@@ -71,10 +67,10 @@ class Search:
     """The greedy search of one domain, with what it has found so far."""
 
     domain: str
-    tasks: Sequence[Task]
+    matters: Sequence[Matter]
     contrast: Contrast
     live: Sequence[Experience]
-    answers: set[str]
+    answers: Set[str]
     run_id: str
     seed: tuple[int, int]
     general: bool | None = None
@@ -84,6 +80,8 @@ class Search:
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     chosen: list[Candidate] = field(default_factory=list)
+    settings: dict[bool, Setting] = field(default_factory=dict)
+    """When a lesson holds, for lessons about tools and for others."""
 
     def run(self, limit: int) -> Outcome:
         table = self.contrast.table
@@ -196,10 +194,10 @@ class Search:
 
     def _against(self, demands: frozenset[Demand]) -> str:
         """The first demand of any of the domain's questions that the advice goes against."""
-        for task in self.tasks:
-            against = conflicts(demands, read_instruction(task.question))
+        for matter in self.matters:
+            against = conflicts(demands, matter.instruction)
             if against:
-                return f"task {task.id} asks for: {', '.join(sorted(against)).replace('_', ' ')}"
+                return f"task {matter.task_id} asks for: {', '.join(sorted(against)).replace('_', ' ')}"
         return ""
 
     def _truncated(self, candidate: Candidate) -> bool:
@@ -207,7 +205,7 @@ class Search:
         cut = table.column("cut")
         if not cut.any():
             return False
-        whole = contrast_table(table.where(~cut), seed=self.seed, permutations=1)
+        whole = contrast(table.where(~cut), seed=self.seed, permutations=1)
         found = whole.finding(candidate.finding.feature)
         if found is None:
             return False  # too few are left to tell; the rationale says how many were cut
@@ -220,7 +218,7 @@ class Search:
         if "|" in value:
             signature, tool, *_ = value.split("|")
             met = table.column(f"error={signature}") & table.column(f"failed={tool}")
-        within = contrast_table(table.where(met), seed=self.seed, permutations=1)
+        within = contrast(table.where(met), seed=self.seed, permutations=1)
         found = within.finding(candidate.finding.feature)
         return found is not None and found.p < SIGNIFICANT and _agrees(within, candidate)
 
@@ -228,7 +226,7 @@ class Search:
 
     def _followed(self, about: str) -> Bools:
         """Rows that follow every lesson chosen so far about the same thing."""
-        rows = np.ones(len(self.contrast.table.rollouts), dtype=np.bool_)
+        rows = np.ones(self.contrast.table.rows, dtype=np.bool_)
         for candidate in self.chosen:
             if candidate.advice.about == about:
                 rows &= candidate.followed(self.contrast.table)
@@ -240,7 +238,7 @@ class Search:
             return []
         table = self.contrast.table
         core = first.followed(table) & self._followed(first.advice.about)
-        within = contrast_table(table.where(core), seed=self.seed, permutations=1)
+        within = contrast(table.where(core), seed=self.seed, permutations=1)
         tails: list[Candidate] = []
         for candidate in rest:
             advice = candidate.advice
@@ -267,7 +265,7 @@ class Search:
                 kept.append(candidate)
                 continue
             if about not in within:
-                within[about] = contrast_table(self.contrast.table.where(rows), seed=self.seed)
+                within[about] = contrast(self.contrast.table.where(rows), seed=self.seed)
             found = within[about].finding(candidate.finding.feature)
             if found and found.p_corrected < PROPOSE_BELOW and _agrees(within[about], candidate):
                 kept.append(candidate)
@@ -279,7 +277,10 @@ class Search:
     # --- drafts -----------------------------------------------------------------------------------------
 
     def _setting(self, advice: Advice) -> Setting:
-        return setting_of(self.tasks, self.domain, tools=advice.subject != "form")
+        tools = advice.subject != "form"
+        if tools not in self.settings:
+            self.settings[tools] = setting_of(self.matters, self.domain, self.answers, tools=tools)
+        return self.settings[tools]
 
     def _text(self, candidate: Candidate, tails: Sequence[Candidate] = ()) -> str:
         return compose(
@@ -324,13 +325,12 @@ class Search:
 
     def _as_draft(self, operation: Operation, findings: Sequence[Finding], rationale: str) -> Draft:
         evidence = self.contrast.evidence(findings)
-        models = sorted({r.model for r in self.contrast.table.rollouts if r.model})
         return Draft(
             operation=operation,
             evidence=evidence,
             rationale=rationale,
             confidence=EVIDENCE_CONFIDENCE if findings[0].p_corrected < SIGNIFICANT else START_CONFIDENCE,
-            learned_on=", ".join(models),
+            learned_on=", ".join(self.contrast.table.models),
             group_ids=evidence.group_ids,
         )
 
@@ -343,7 +343,7 @@ class Search:
             parts.append("It holds among the rollouts that follow the lessons above.")
         cut = int(table.column("cut").sum())
         if cut:
-            parts.append(f"{cut} of {len(table.rollouts)} answers were cut off by the token limit.")
+            parts.append(f"{cut} of {table.rows} answers were cut off by the token limit.")
         if first.finding.p_corrected >= SIGNIFICANT:
             parts.append("The evidence is weak (corrected p not below .05).")
         return " ".join(parts)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from core.evidence import Feature, answers_of
-from core.evidence.instructions import Demand, is_instruction, read_instruction, without_material
+from core.evidence import Feature, Matter
+from core.evidence.features import stands_in
+from core.evidence.instructions import Demand
 from core.experience import MAX_WORDS, Kind
-from core.rollout import Task
 from core.words import count_words, normalise
 
 SHARED = 0.7
@@ -235,35 +235,35 @@ class Setting:
     """Whether the answers are numbers."""
 
 
-def setting_of(tasks: Sequence[Task], domain: str, *, tools: bool = False) -> Setting:
+def setting_of(matters: Sequence[Matter], domain: str, answers: Set[str], *, tools: bool = False) -> Setting:
     """Read the "when" and the asked-for thing from the questions; answers themselves never get in.
 
     Args:
-        tasks: the tasks of one domain.
+        matters: of the tasks of one domain.
         domain: its label.
+        answers: normalised answers of the run's tasks.
         tools: whether the lesson is about tools; then the domain says when, not the question.
     """
-    answers = {normalise(a) for task in tasks for a in answers_of(task)}
-    told = [task.answer for task in tasks if task.answer]
-    numeric = bool(told) and all(re.fullmatch(r"[-+]?[\d.,]+", a.strip()) for a in told)
-    read = [read_instruction(task.question) for task in tasks]
-    noun, times = Counter(r.noun for r in read).most_common(1)[0] if read else ("", 0)
-    if times < SHARED * len(tasks) or leaks(noun, answers) or len(noun.split()) > MAX_NOUN:
+    told = [m for m in matters if m.numeric is not None]
+    numeric = bool(told) and all(m.numeric for m in told)
+    noun, times = Counter(m.instruction.noun for m in matters).most_common(1)[0] if matters else ("", 0)
+    if times < SHARED * len(matters) or leaks(noun, answers) or len(noun.split()) > MAX_NOUN:
         noun = ""
-    one_word = sum("one_word" in r.demands for r in read) >= SHARED * len(tasks) > 0
+    demanding = sum("one_word" in m.instruction.demands for m in matters)
+    one_word = demanding >= SHARED * len(matters) > 0
     asked = f"{noun} alone" if noun else "one word" if one_word else ""
-    several = any(len(a.split()) > 1 for a in told)
+    several = any(m.wordy for m in told)
     guess = "the number alone" if numeric else "the answer alone" if several else "one word"
-    when = _when(tasks, domain, noun, answers, tools=tools)
+    when = _when(matters, domain, noun, answers, tools=tools)
     return Setting(when, asked or guess, asked, numeric)
 
 
-def _when(tasks: Sequence[Task], domain: str, noun: str, answers: set[str], *, tools: bool) -> str:
+def _when(matters: Sequence[Matter], domain: str, noun: str, answers: Set[str], *, tools: bool) -> str:
     name = " ".join(re.split(r"[\s_-]+", domain.strip()))
     known = name if name and name != "general" and not leaks(name, answers) else ""
     if tools:
         return f"In {known} tasks" if known else "When tools are at hand"
-    pattern = shared_words([task.question for task in tasks], answers)
+    pattern = shared_words(matters, answers)
     if pattern:
         return f'When asked "{pattern}"'
     if known:
@@ -271,45 +271,43 @@ def _when(tasks: Sequence[Task], domain: str, noun: str, answers: set[str], *, t
     return f"When a question asks for {noun}" if noun else "When a question is short"
 
 
-def shared_words(questions: Sequence[str], answers: set[str]) -> str:
+def shared_words(matters: Sequence[Matter], answers: Set[str]) -> str:
     """The longest run of words that most questions share, numbers and the rest as "..."; "" without one.
 
     Instructions ("Answer with ...") and quoted material are left out, and so is every answer.
     """
-    if len(set(questions)) < 3:
+    if len({m.digest for m in matters}) < 3:
         return ""
-    count: Counter[tuple[str, ...]] = Counter()
-    for question in questions:
-        count.update(_runs(question, answers))
-    shared = [g for g, times in count.items() if times >= SHARED * len(questions) and _says_something(g)]
-    if not shared:
+    least = SHARED * len(matters)
+    masked = [[tuple("#" if w in answers else w for w in s) for s in m.sentences] for m in matters]
+    shared: dict[tuple[str, ...], int] = {}
+    for size in range(2, MAX_PATTERN + 1):  # a run is shared only if its parts are
+        count = Counter(run for sentences in masked for run in _runs(sentences, size, shared))
+        longer = {run: times for run, times in count.items() if times >= least}
+        if not longer:
+            break
+        shared |= longer
+    fit = [run for run in shared if _says_something(run) and not leaks(" ".join(run), answers)]
+    if not fit:
         return ""
-    best = max(shared, key=lambda g: (len(g), count[g], g))
-    words = " ".join("..." if w == "#" else w for w in best)
-    first = best[0]
-    starts = sum(_tokens(q)[:1] == [first] for q in questions) >= SHARED * len(questions)
-    words = re.sub(r"\.\.\.( \.\.\.)+", "...", words)
+    best = max(fit, key=lambda run: (len(run), shared[run], run))
+    words = re.sub(r"\.\.\.( \.\.\.)+", "...", " ".join("..." if w == "#" else w for w in best))
+    starts = sum(m.opening == best[0] for m in matters) >= least
     words = words if starts or words.startswith("...") else f"... {words}"
     return words if words.endswith("...") else f"{words} ..."
 
 
-def _tokens(text: str) -> list[str]:
-    found = re.findall(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+*/=×÷]", text.lower())
-    return ["#" if w[0].isdigit() else w for w in found]
-
-
-def _runs(question: str, answers: set[str]) -> set[tuple[str, ...]]:
-    found: set[tuple[str, ...]] = set()
-    for sentence in re.split(r"(?<=[.?!:])\s+|\n", without_material(question)):
-        if not sentence.strip() or is_instruction(sentence):
-            continue
-        words = ["#" if w in answers else w for w in _tokens(sentence)]
-        for size in range(2, MAX_PATTERN + 1):
-            for i in range(len(words) - size + 1):
-                run = tuple(words[i : i + size])
-                if not leaks(" ".join(run), answers):
-                    found.add(run)
-    return found
+def _runs(
+    sentences: Sequence[tuple[str, ...]], size: int, shorter: Mapping[tuple[str, ...], int]
+) -> set[tuple[str, ...]]:
+    """The runs of so many words in a question, each once; only those whose first and last part are shared, too."""
+    return {
+        run
+        for words in sentences
+        for i in range(len(words) - size + 1)
+        if size == 2 or (words[i : i + size - 1] in shorter and words[i + 1 : i + size] in shorter)
+        for run in [words[i : i + size]]
+    }
 
 
 _EMPTY = frozenset(
@@ -349,17 +347,13 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
-def leaks(text: str, answers: set[str]) -> str:
+def leaks(text: str, answers: Set[str]) -> str:
     """The answer that a text gives away, or "". Function words ("no", "one") give nothing away.
 
     Args:
         text: a lesson, or a part of one.
-        answers: normalised answers of all tasks of the batch.
+        answers: normalised answers of all tasks of the run.
     """
     said = normalise(text)
-    for answer in sorted(answers):
-        if answer in _FUNCTION_WORDS or not answer:
-            continue
-        if answer in said and re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", said):
-            return answer
-    return ""
+    inside = [answer for answer in answers if answer in said and answer and answer not in _FUNCTION_WORDS]
+    return next((answer for answer in sorted(inside) if stands_in(answer, said)), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from core.evidence import (
-    contrast,
-    contrast_table,
-    describe_group,
-    error_signature,
-    features_of,
-    sentence_of,
-    tabulate,
-)
+from core.evidence import Contrast, Seen, Table, describe_group, error_signature, sentence_of
+from core.evidence import contrast as contrast_table
+from core.evidence.answer_features import Asked, counted_words, word_feature
+from core.evidence.contrast import PERMUTATIONS
+from core.evidence.features import Feature
 from core.evidence.instructions import Instruction, conflicts, read_instruction
+from core.evidence.seen import features_of
 from core.experience import Finding
 from core.rollout import Group, Rollout, Step, Task, Trajectory
 from core.settings import VerifierSpec
@@ -67,8 +64,35 @@ def make_group(number: int, rollouts: Sequence[Rollout], **changes: Any) -> tupl
     return task, Group(**{**fields, "rollouts": own, **changes})
 
 
+def seen(groups: Iterable[tuple[Task, Group]]) -> Seen:
+    found = Seen()
+    for task, group in groups:
+        found.add(task, group)
+    return found
+
+
+def tabulate(groups: Iterable[tuple[Task, Group]]) -> Table:
+    """Everything that any rollout shows."""
+    return seen(groups).counts().table(least=1)
+
+
+def contrast(
+    groups: Iterable[tuple[Task, Group]], *, seed: int = 0, permutations: int = PERMUTATIONS
+) -> Contrast:
+    return contrast_table(seen(groups).counts().table(), seed=(seed,), permutations=permutations)
+
+
+def features(task: Task, rollout: Rollout) -> dict[str, Feature]:
+    """Of one rollout, words included, by name."""
+    asked = Asked.of(task)
+    words = counted_words(rollout.trajectory.answer, asked.masked)
+    found = features_of(asked, rollout.trajectory)
+    found += [word_feature(w) for w in (*words.singles, *(" ".join(pair) for pair in words.pairs))]
+    return {f.name: f for f in found}
+
+
 def names(answer: str, task: Task | None = None, **changes: Any) -> set[str]:
-    return set(features_of(task or make_task(), make_rollout(answer, **changes)))
+    return set(features(task or make_task(), make_rollout(answer, **changes)))
 
 
 # --- features of answers -------------------------------------------------------------------------------
@@ -147,7 +171,7 @@ def test_no_word_of_an_answer_becomes_a_feature() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_has_features_and_labels(answer: str) -> None:
-    found = features_of(make_task(), make_rollout(answer))
+    found = features(make_task(), make_rollout(answer))
     assert all(f.label and f.name == name for name, f in found.items())
 
 
@@ -159,7 +183,7 @@ def call(tool: str, *, ok: bool | None = True, error: str | None = None, **param
 
 
 def tool_names(*steps: Step) -> set[str]:
-    return set(features_of(make_task(), make_rollout("done", steps=steps)))
+    return set(features(make_task(), make_rollout("done", steps=steps)))
 
 
 def test_tools_their_order_and_parameters_are_seen() -> None:
@@ -239,7 +263,7 @@ def by_hand(groups: Sequence[tuple[Task, Group]], name: str) -> tuple[float, flo
     observed = expected = variance = up = down = 0.0
     for task, group in groups:
         wins = [(r.advantage or 0) > 0 for r in group.rollouts]
-        holds = [name in features_of(task, r) for r in group.rollouts]
+        holds = [name in features(task, r) for r in group.rollouts]
         n, w, m = len(wins), sum(wins), sum(holds)
         if w in (0, n):
             continue
@@ -414,8 +438,8 @@ def test_unscored_broken_off_and_uninformative_take_no_part() -> None:
     table = tabulate([make_group(0, both + extra)])
     assert list(table.wins) == [True, False, False]  # at par: scored, but neither winner nor loser
     assert list(table.losses) == [False, True, False]
-    assert len(tabulate([make_group(0, both, status="uninformative")]).rollouts) == 0
-    assert len(tabulate([make_group(0, both[:1])]).rollouts) == 0
+    assert tabulate([make_group(0, both, status="uninformative")]).rows == 0
+    assert tabulate([make_group(0, both[:1])]).rows == 0
 
 
 def test_a_restricted_table_drops_groups_without_both_sides() -> None:
@@ -438,7 +462,7 @@ def test_evidence_names_winners_that_do_and_losers_that_do_not_first() -> None:
     assert finding is not None
     evidence = found.evidence([finding])
     rollouts = {r.id: (t, r) for t, g in groups for r in g.rollouts}
-    shown = [("one_word" in features_of(*rollouts[i]), rollouts[i][1].reward) for i in evidence.rollout_ids]
+    shown = [("one_word" in features(*rollouts[i]), rollouts[i][1].reward) for i in evidence.rollout_ids]
     assert shown == [(True, 1.0)] * 6 + [(False, 0.0)] * 6
     assert evidence.features_tried == found.tried > 0
     assert set(evidence.group_ids) <= {g.id for _, g in groups}

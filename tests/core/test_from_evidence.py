@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.advantage import advantages
-from core.evidence import answers_of
+from core.evidence import Matter, Seen, answers_of
 from core.evidence.features import Feature
 from core.experience import MAX_WORDS, Add, Delete, Experience, Modify
 from core.extraction.draft import Outcome
@@ -100,7 +100,14 @@ def short_wins(task: Task, rng: np.random.Generator) -> tuple[Trajectory, float]
 
 def run(groups: Sequence[tuple[Task, Group]], library: Sequence[Experience] = (), **changes: Any) -> Outcome:
     options: dict[str, Any] = {"run_id": "R", "seed": 1, "epoch": 0, **changes}
-    return propose(groups, library, **options)
+    seen = Seen()
+    for task, group in groups:
+        seen.add(task, group)
+    return propose(seen, library, **options)
+
+
+def matters(questions: Sequence[str]) -> list[Matter]:
+    return [Matter.of(Task(id=f"q{i}", question=q)) for i, q in enumerate(questions)]
 
 
 def live(text: str, number: int = 1, domain: str = "capitals") -> Experience:
@@ -429,23 +436,23 @@ def test_a_tool_whose_name_is_a_sentence_is_not_quoted() -> None:
 
 def test_the_shared_words_of_the_questions_say_when() -> None:
     questions = [ASK.format(land) for land in LANDS]
-    assert shared_words(questions, set()) == "what is the capital of ..."
+    assert shared_words(matters(questions), set()) == "what is the capital of ..."
     sums = [f"What is {a} + {a + 3}? Give only the number." for a in range(9)]
-    assert shared_words(sums, set()) == "what is ... + ..."
+    assert shared_words(matters(sums), set()) == "what is ... + ..."
     reviews = [f'Is this review good or bad? One word.\n"The {land} hotel was a surprise."' for land in LANDS]
-    assert shared_words(reviews, {"good", "bad"}) == "is this review ... or ..."
-    assert shared_words(["Tell me", "Do it", "Go on"], set()) == ""
+    assert shared_words(matters(reviews), {"good", "bad"}) == "is this review ... or ..."
+    assert shared_words(matters(["Tell me", "Do it", "Go on"]), set()) == ""
 
 
 def test_what_is_asked_for_is_taken_from_the_questions() -> None:
     tasks = [task for task, _ in make_batch(short_wins)]
-    assert setting_of(tasks, "capitals").alone == "the name of the city alone"
+    assert setting_of([Matter.of(t) for t in tasks], "capitals", set()).alone == "the name of the city alone"
     bare = [
         t.model_copy(update={"question": f"Capital of {t.id}?", "answer": str(i)})
         for i, t in enumerate(tasks)
     ]
-    assert setting_of(bare, "capitals").alone == "the number alone"
-    assert setting_of(bare, "capitals").asked == ""
+    assert setting_of([Matter.of(t) for t in bare], "capitals", set()).alone == "the number alone"
+    assert setting_of([Matter.of(t) for t in bare], "capitals", set()).asked == ""
 
 
 @settings(max_examples=25, deadline=None)
