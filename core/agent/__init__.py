@@ -1,0 +1,7 @@
+"""One tool-using attempt at a task: a frozen model, its tools, and every step written down (DESIGN section 4)."""
+
+from __future__ import annotations
+
+from core.agent.agent import Agent, Attempted, Client
+
+__all__ = ["Agent", "Attempted", "Client"]
