@@ -47,6 +47,13 @@ class Joined(Record):
     group_ids: tuple[str, ...] = ()
 
 
+class Superseded(Record):
+    """A draft that lost to another one: not proposed, but kept where the reviewer can restore it."""
+
+    draft: Draft
+    reason: str
+
+
 class Outcome(Record):
     """What an extractor made of a batch: operations in = drafts + joined + quarantined."""
 

@@ -1,186 +1,19 @@
-"""What is said to a model, and what is read from its reply.
+"""What is read from a model's reply.
 
-1. A prompt is a `.md` template; values go in literally and once, so nothing in a value is ever a placeholder.
-2. Text written by others goes in behind a fence that it cannot close (`fence`).
-3. Reading is tolerant about the wrapping: code fences, text around the JSON, trailing commas, one object in
-   place of a list, operation names in any case, ids in brackets.
-4. Reading is strict about the content: an operation that does not fit is refused with one sentence that says
-   why, alone, and never becomes another operation.
-5. A reply that cannot be used is asked for once more, with the reader's complaint; the cut-off one, too:
-   half a JSON value is never patched up.
-6. A reply that failed is data; what stops every call (a bad key, a spent budget) is raised, and ends the run.
+1. Reading is tolerant about the wrapping: code fences, text around the JSON, trailing commas, one object in
+   place of a list, ids in brackets, keys in any case.
+2. Half a JSON value is never patched up: the reader complains, and the model is asked again.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pydantic import ValidationError
-
-from core.errors import AnswerError, InputError, WinnowError
-from core.experience import KINDS, Add, Delete, Kind, Merge, Modify
-from core.ports import ChatModel, Completion, Sampling
-from core.rollout import Message
-
-T = TypeVar("T")
-
-ECHO_CHARACTERS = 2_000
-"""How much of an unusable reply is shown to the model when it is asked again."""
-
-_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-_PART = re.compile(r"^## (system|user)[ \t]*\n", re.MULTILINE)
-
-# ---- asking ---------------------------------------------------------------------------------------------
-
-
-@cache
-def _template(name: str) -> tuple[tuple[str, str], ...]:
-    text = (files("core.extraction") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
-    _, *parts = _PART.split(text)
-    return tuple((parts[i], parts[i + 1].strip()) for i in range(0, len(parts), 2))
-
-
-def placeholders(name: str) -> set[str]:
-    """Names of all placeholders of a template."""
-    return {found for _, part in _template(name) for found in _PLACEHOLDER.findall(part)}
-
-
-def prompt(name: str, **values: str) -> list[Message]:
-    """The messages of a template with its placeholders filled in, each exactly as given.
-
-    Raises:
-        ValueError: a placeholder got no value, or a value has no placeholder.
-    """
-    if odd := placeholders(name) ^ set(values):
-        raise ValueError(f"prompt {name}: {', '.join(sorted(odd))} must be both in the template and given")
-    return [
-        Message(role="user" if role == "user" else "system", content=_PLACEHOLDER.sub(_fill(values), part))
-        for role, part in _template(name)
-    ]
-
-
-def _fill(values: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
-    return lambda found: values[found[1]]
-
-
-def fence(text: str) -> str:
-    """Untrusted text between two lines that it cannot contain: their mark is made from the text itself."""
-    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    return f'<data id="{mark}">\n{text}\n</data id="{mark}">'
-
-
-def clip(text: str, characters: int) -> str:
-    """Head and tail of a text, with a visible mark between them; whole where that is not shorter."""
-    half = max(1, characters // 2)
-    left_out = len(text) - 2 * half
-    mark = f" [... {left_out:,} characters left out ...] "
-    return text if left_out <= len(mark) else text[:half] + mark + text[-half:]
-
-
-@dataclass(frozen=True)
-class Answer(Generic[T]):
-    """What came of asking: a value, a complaint, or both (a value that is usable but not as asked)."""
-
-    value: T | None
-    raw: str = ""
-    """The reply as it came; both replies where it was asked for twice in vain."""
-    error: str = ""
-    replied: bool = True
-    """False where there was no reply at all: that is not asked for again here (the endpoint's retries did)."""
-
-
-async def ask(
-    model: ChatModel,
-    messages: Sequence[Message],
-    sampling: Sampling,
-    read: Callable[[Completion], tuple[T, str]],
-    *,
-    stage: str,
-    calls: Counter[str],
-    retry: bool = True,
-) -> Answer[T]:
-    """Ask for one reply, and once more with the complaint where it cannot be used.
-
-    Args:
-        model: who is asked.
-        messages: the prompt.
-        sampling: how.
-        read: gives the value and "" or what is wrong with it; raises `AnswerError` or `InputError`
-            where there is none.
-        stage: under which name the call is counted in `calls`; a second call is counted as "retry".
-        calls: is counted up.
-        retry: whether there may be a second call.
-
-    Raises:
-        ModelUnavailableError: the endpoint cannot be used at all.
-        BudgetError: the cap of the run would be passed.
-        InputError: the key's variable is not set, or (TrustError) may not be read.
-    """
-    first = await _ask_once(model, messages, sampling, read, stage, calls)
-    if not first.error or not first.replied or not retry:
-        return first
-    echo = Message(role="assistant", content=clip(first.raw, ECHO_CHARACTERS) or "(an empty reply)")
-    again = [*messages, echo, *prompt("retry", error=first.error)]
-    second = await _ask_once(model, again, sampling, read, "retry", calls)
-    if second.value is None:
-        raw = f"{first.raw}\n\n--- asked again ({first.error}) ---\n\n{second.raw}"
-        return Answer(first.value, raw, first.error if first.value is not None else second.error)
-    return second
-
-
-async def _ask_once(
-    model: ChatModel,
-    messages: Sequence[Message],
-    sampling: Sampling,
-    read: Callable[[Completion], tuple[T, str]],
-    stage: str,
-    calls: Counter[str],
-) -> Answer[T]:
-    replies = await model.complete(messages, sampling)  # what it raises concerns every other call as well
-    calls[stage] += 1
-    reply = replies[0] if replies else "The endpoint gave no reply."
-    if isinstance(reply, str):
-        return Answer(None, error=reply, replied=False)
-    if reply.cached:
-        calls["cached"] += 1
-    try:
-        value, complaint = read(reply)
-    except (AnswerError, InputError) as e:
-        return Answer(None, reply.text, str(e))
-    return Answer(value, reply.text, complaint)
-
-
-async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of what is asked for at the same time, in the order of `work`.
-
-    Raises:
-        WinnowError: the first one that came up, alone; what else was under way is cancelled and has ended.
-    """
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except* WinnowError as several:
-        raise _first_of_all(several) from None
-    return [task.result() for task in tasks]
-
-
-def _first_of_all(several: BaseExceptionGroup[WinnowError]) -> WinnowError:
-    first = several.exceptions[0]
-    return _first_of_all(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def reply_tokens(context_length: int, wanted: int) -> int:
-    """How many tokens a reply may have: what is wanted, at most a third of the context."""
-    return max(32, min(wanted, context_length // 3))
+from core.errors import AnswerError
+from core.ports import Completion
 
 
 def schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,12 +192,12 @@ def plain(value: Any) -> str:
 
 def listed(value: Any) -> list[Any]:
     """A list, where one thing or none may have been given in its place."""
-    if value is None or (isinstance(value, str) and value.strip().casefold() in _NOTHING):
+    if value is None or (isinstance(value, str) and value.strip().casefold() in NOTHING):
         return []
     return list(value) if isinstance(value, list) else [value]
 
 
-_NOTHING = {"", "none", "null", "n/a", "-", "[]", "no", "nothing"}
+NOTHING = {"", "none", "null", "n/a", "-", "[]", "no", "nothing"}
 
 
 def labels_in(value: Any) -> list[str]:
@@ -387,103 +220,4 @@ def labels_in(value: Any) -> list[str]:
         elif entry is not None:
             found.append(json.dumps(entry))
     stripped = [name.strip().strip("[](){}<>\"'`#.:").strip() for name in found]
-    return list(dict.fromkeys(name for name in stripped if name.casefold() not in _NOTHING | {"and"}))
-
-
-# ---- reading operations ---------------------------------------------------------------------------------
-
-_OPERATIONS = {
-    **dict.fromkeys(("add", "create", "new", "insert"), "add"),
-    **dict.fromkeys(("modify", "update", "edit", "change", "replace", "revise"), "modify"),
-    **dict.fromkeys(("delete", "remove"), "delete"),
-    **dict.fromkeys(("merge", "combine"), "merge"),
-}
-
-
-@dataclass(frozen=True)
-class Known:
-    """What the operations of one reply may refer to."""
-
-    ids: frozenset[str]
-    """The live experiences that the model was shown."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Which experience stood behind an injected label: {"G0": "E-0007"}."""
-    domain: str = "general"
-    """Domain of the task: what is added belongs to it."""
-
-    def resolve(self, name: str) -> str:
-        """The id that is meant.
-
-        Raises:
-            InputError: none; an unknown id never becomes an add.
-        """
-        if name in self.ids:
-            return name
-        folded = {e.casefold(): e for e in sorted(self.ids)}
-        label = self.labels.get(name.upper(), "")
-        for candidate in (folded.get(name.casefold(), ""), label):
-            if candidate in self.ids:
-                return candidate
-        raise InputError(f"it names {plain(name)[:80]!r}, which is no live experience that was shown")
-
-
-def read_operation(item: Any, known: Known) -> tuple[Add | Modify | Delete | Merge, str]:
-    """One operation of a reply, and its rationale.
-
-    Raises:
-        InputError: it does not fit; one sentence says why.
-    """
-    if not isinstance(item, Mapping):
-        raise InputError("an operation must be an object")
-    entry = lowered(item)
-    said = plain(first_of(entry, "op", "operation", "action", "type"))
-    op = _OPERATIONS.get(said.strip("[]`*. ").casefold())
-    if op is None:
-        raise InputError(f"unknown operation {said[:80]!r}" if said else "the operation has no name")
-    ids = _ids_of(entry, op, known)
-    kind, remark = _kind_of(entry)
-    rationale = " ".join(filter(None, (plain(first_of(entry, "rationale", "reason", "why")), remark)))
-    if op == "delete":
-        return Delete(experience_id=ids[0]), rationale
-    text = first_of(entry, "text", "content", "new_text", "experience", "lesson")
-    if text is not None and not isinstance(text, str):
-        raise InputError(f"the text of the {op} is no text")
-    if text is None or text.strip().casefold() in _NOTHING:
-        raise InputError(f"the {op} has no text")
-    try:
-        return _built(op, ids, text.strip(), kind, known.domain), rationale
-    except ValidationError as e:
-        reason = e.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"the {op} cannot be stored: {reason}") from e
-
-
-def _built(op: str, ids: list[str], text: str, kind: Kind | None, domain: str) -> Add | Modify | Merge:
-    if op == "add":
-        return Add(text=text, kind=kind or "strategy", domain=domain)
-    if op == "modify":
-        return Modify(experience_id=ids[0], text=text, kind=kind)
-    return Merge(experience_ids=tuple(ids), text=text)
-
-
-def _ids_of(entry: Mapping[str, Any], op: str, known: Known) -> list[str]:
-    keys = ("id", "ids", "experience_id", "experience_ids", "target", "targets", "target_id", "merged_ids")
-    names = list(dict.fromkeys(name for key in keys for name in labels_in(entry.get(key))))
-    if op == "add":  # an id made up for the new lesson is ours to give; a live one means something else
-        if clash := [name for name in names if name in known.ids or name in known.labels]:
-            raise InputError(f"an add names the live experience {clash[0]!r}: perhaps modify was meant")
-        return []
-    ids = list(dict.fromkeys(known.resolve(name) for name in names))
-    if op == "merge" and len(ids) < 2:
-        raise InputError(f"a merge needs at least two live experiences, and this one names {len(ids)}")
-    if op != "merge" and len(ids) != 1:
-        raise InputError(f"a {op} needs the id of one experience, and this one names {len(ids)}")
-    return ids
-
-
-def _kind_of(entry: Mapping[str, Any]) -> tuple[Kind | None, str]:
-    said = plain(first_of(entry, "kind", "category"))
-    form = re.sub(r"[\s-]+", "_", said.strip().casefold())
-    for kind in KINDS:
-        if kind == form:
-            return kind, ""
-    return None, f"(The model called its kind {said[:40]!r}, which is none of ours.)" if said else ""
+    return list(dict.fromkeys(name for name in stripped if name.casefold() not in NOTHING | {"and"}))

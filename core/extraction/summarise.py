@@ -3,27 +3,28 @@
 1. At most 32 words for a text trajectory, 64 for one with tools. A longer summary is asked for again; one that
    is still too long is shortened at a sentence end, visibly, and its reply is kept whole.
 2. The sign comes from the measured advantage, never from the model.
-3. A trajectory that does not fit the context is condensed step by step, head and tail of each, with visible
-   marks; it is never cut blindly and never dropped.
-4. Rollouts that read the same in the prompt share one call.
+3. Rollouts that read the same in the prompt share one call.
 """
 
 from __future__ import annotations
 
 import bisect
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Literal, NamedTuple
 
 from core.errors import AnswerError
 from core.experience import Experience
 from core.extraction import replies
-from core.injection import estimate_tokens, render
-from core.ports import ChatModel, Completion, Sampling
-from core.record import Record, canonical_json
-from core.rollout import Group, Message, Rollout, Step, Task, Trajectory
+from core.extraction.asking import Answer, all_of, ask
+from core.extraction.attempt import condense
+from core.extraction.fitting import clip, fitted, prompt_room, tokens_of
+from core.extraction.template import fence, prompt
+from core.ports import ChatModel, Completion
+from core.record import Record, canonical_json, content_hash
+from core.rollout import Group, Message, Rollout, Task
 from core.words import count_words
 
 TEXT_WORDS = 32
@@ -107,34 +108,39 @@ async def summarise(
         done: is called after each rollout.
 
     Raises:
-        ModelUnavailableError, BudgetError, InputError: see `replies.ask`; the other calls are cancelled.
+        ModelUnavailableError, BudgetError, InputError, StoppedError: see `asking.ask`; the other calls are cancelled.
     """
     counter = Counter[str]() if calls is None else calls
     rollouts = [r for r in group.rollouts if r.outcome == "scored"]
-    prompts = {r.id: _prompt(task, r, library, model, withhold_answer) for r in rollouts}
-    keys = {r.id: canonical_json([m.model_dump() for m in prompts[r.id]]) for r in rollouts}
+    prompts = {r.id: cache(partial(_prompt, task, r, library, withhold_answer)) for r in rollouts}
+    keys = {r.id: _key(r, prompts[r.id](prompt_room(model, REPLY_TOKENS))) for r in rollouts}
     first_of: dict[str, Rollout] = {}
     for r in rollouts:
         first_of.setdefault(keys[r.id], r)
-    sampling = Sampling(
-        temperature=0.0,
-        top_p=1.0,
-        max_tokens=replies.reply_tokens(model.context_length, REPLY_TOKENS),
-        seed=seed,
-        json_schema=SCHEMA,
-    )
+    shared = Counter(keys.values())
 
-    async def one(rollout: Rollout) -> replies.Answer[_Said]:
-        answer = await replies.ask(
-            model, prompts[rollout.id], sampling, _reader(rollout), stage="summarise", calls=counter
+    async def one(key: str, rollout: Rollout) -> Answer[_Said]:
+        answer = await ask(
+            model,
+            prompts[rollout.id],
+            _reader(rollout),
+            stage="summarise",
+            tokens=REPLY_TOKENS,
+            schema=SCHEMA,
+            seed=seed,
+            calls=counter,
         )
-        for key in keys.values():
-            if key == keys[rollout.id]:
-                done()
+        for _ in range(shared[key]):
+            done()
         return answer
 
-    answers = dict(zip(first_of, await replies.all_of(map(one, first_of.values())), strict=True))
+    found = await all_of(one(key, r) for key, r in first_of.items())
+    answers = dict(zip(first_of, found, strict=True))
     return [_summary(r, answers[keys[r.id]]) for r in rollouts]
+
+
+def _key(rollout: Rollout, messages: Sequence[Message]) -> str:
+    return content_hash([[m.model_dump() for m in messages], rollout.injected])
 
 
 class _Said(NamedTuple):
@@ -177,7 +183,7 @@ def _reader(rollout: Rollout) -> Callable[[Completion], tuple[_Said, str]]:
     return read
 
 
-def _summary(rollout: Rollout, answer: replies.Answer[_Said]) -> Summary | Unsummarised:
+def _summary(rollout: Rollout, answer: Answer[_Said]) -> Summary | Unsummarised:
     said, limit = answer.value, limit_of(rollout)
     if said is None:
         return Unsummarised(rollout_id=rollout.id, reason=answer.error, raw_reply=answer.raw)
@@ -216,41 +222,29 @@ def shorten(text: str, words: int) -> str:
 
 
 def _prompt(
-    task: Task, rollout: Rollout, library: Sequence[Experience], model: ChatModel, withhold_answer: bool
+    task: Task, rollout: Rollout, library: Sequence[Experience], withhold_answer: bool, room: int
 ) -> list[Message]:
     def filled(question: str, attempt: str) -> list[Message]:
-        return replies.prompt(
+        return prompt(
             "summarise",
             limit=str(limit_of(rollout)),
-            domain=replies.fence(task.domain),
-            question=replies.fence(question),
-            answer=answer_shown(task, withhold_answer),
+            domain=fence(task.domain),
+            question=fence(question),
+            answer=answer_shown(task, withhold_answer, room // 8),
             lessons=_lessons(rollout, library),
-            attempt=replies.fence(attempt),
+            attempt=fence(attempt),
             outcome=outcome_shown(rollout, withhold_answer),
         )
 
-    room = prompt_room(model, REPLY_TOKENS)
     question = fitted(task.question, room // 3)
-    bare = sum(estimate_tokens(m.content) for m in filled(question, ""))
-    return filled(question, condense(task, rollout, library, room - bare))
+    return filled(question, condense(task, rollout, library, room - tokens_of(filled(question, ""))))
 
 
-def prompt_room(model: ChatModel, wanted_reply: int) -> int:
-    """Tokens that a prompt may have, so that the reply still fits the context."""
-    return model.context_length - replies.reply_tokens(model.context_length, wanted_reply) - 32
-
-
-def fitted(text: str, tokens: int) -> str:
-    """The text, or as much of its head and tail as fits."""
-    return text if _fits(text, tokens) else _largest(lambda n: replies.clip(text, n), len(text), tokens)
-
-
-def answer_shown(task: Task, withhold_answer: bool) -> str:
-    """The right answer as the model gets to see it."""
+def answer_shown(task: Task, withhold_answer: bool, tokens: int) -> str:
+    """The right answer as the model gets to see it, or as much of its head and tail as fits."""
     if withhold_answer:
         return "(withheld)"
-    return "(none is given)" if task.answer is None else replies.fence(task.answer)
+    return "(none is given)" if task.answer is None else fence(fitted(task.answer, tokens))
 
 
 def outcome_shown(rollout: Rollout, withhold_answer: bool) -> str:
@@ -260,133 +254,10 @@ def outcome_shown(rollout: Rollout, withhold_answer: bool) -> str:
     sentence = f"reward {rollout.reward:.3g}; it did {words} its group."
     if withhold_answer or not reasons:
         return sentence
-    return f"{sentence} The verifiers said:\n{replies.fence(replies.clip('; '.join(reasons), 400))}"
+    return f"{sentence} The verifiers said:\n{fence(clip('; '.join(reasons), 400))}"
 
 
 def _lessons(rollout: Rollout, library: Sequence[Experience]) -> str:
     texts = {e.id: e.text for e in library}
     lines = [f"[{g}] {texts.get(i, '(no longer in the library)')}" for g, i in rollout.injected.items()]
-    return replies.fence("\n".join(lines)) if lines else "(none)"
-
-
-# ---- condensing a trajectory ----------------------------------------------------------------------------
-
-
-class _Part(NamedTuple):
-    head: str
-    body: tuple[str, ...]
-    step: Step | None = None
-
-    def shown(self, characters: int) -> str:
-        return "\n".join([self.head, *(replies.clip(text, characters) for text in self.body)])
-
-
-LEAST_CHARACTERS = 60
-"""What is shown of parameters, output and message at the least, before whole steps are left out and counted."""
-ERROR_CHARACTERS = 300
-"""What is shown of an error at the least: it says most about a failure."""
-
-
-def condense(task: Task, rollout: Rollout, library: Sequence[Experience], tokens: int) -> str:
-    """A trajectory as text of about `tokens` tokens at most.
-
-    Whole where it fits. Else the middle of each step and message is left out, equally far for all; where that
-    is not enough, whole steps of the middle are left out and counted, those that worked before those that
-    failed. Each place is marked.
-    """
-    parts = _parts(task, rollout, library)
-    longest = max((len(text) for p in parts for text in p.body), default=0)
-    whole = _shown(parts, longest, set(range(len(parts))))
-    if _fits(whole, tokens):
-        return whole
-    everything = set(range(len(parts)))
-    if _fits(_shown(parts, LEAST_CHARACTERS, everything), tokens):
-        shorter = _largest(lambda n: _shown(parts, n + LEAST_CHARACTERS - 1, everything), longest, tokens)
-    else:
-        order = sorted(everything, key=lambda i: _rank(i, parts))
-        shorter = _largest(lambda n: _shown(parts, LEAST_CHARACTERS, set(order[:n])), len(parts), tokens)
-    return fitted(shorter, tokens)
-
-
-def _rank(i: int, parts: Sequence[_Part]) -> float:
-    step = parts[i].step
-    failed = step is not None and (step.success is False or step.error is not None)
-    return min(i, len(parts) - 1 - i) / (3 if failed else 1)
-
-
-def _parts(task: Task, rollout: Rollout, library: Sequence[Experience]) -> list[_Part]:
-    trajectory = rollout.trajectory
-    parts = [
-        _Part(f"[{m.role}]", (content,))
-        for m in trajectory.messages
-        if (content := _worth_showing(m, task, rollout, library))
-    ]
-    parts += [_step_part(i, step) for i, step in enumerate(trajectory.steps, start=1)]
-    return [*parts, _Part("[final answer]", (_answer(trajectory),))]
-
-
-def _worth_showing(m: Message, task: Task, rollout: Rollout, library: Sequence[Experience]) -> str:
-    """What of a message is not shown elsewhere in the prompt."""
-    if m.role == "user" and m.content == task.question:
-        return ""
-    if m.role == "tool" and rollout.trajectory.steps:
-        return ""
-    if m.role == "assistant" and m.content == rollout.trajectory.answer:
-        return ""
-    if m.role == "system" and rollout.injected:
-        by_id = {e.id: e for e in library}
-        injected = render([by_id[i] for i in rollout.injected.values() if i in by_id])
-        return m.content.removesuffix(injected.text).rstrip()
-    return m.content
-
-
-def _answer(trajectory: Trajectory) -> str:
-    cut = "\n(cut off at the token limit)" if trajectory.finish_reason == "length" else ""
-    return (trajectory.answer or "(empty)") + cut
-
-
-def _step_part(number: int, step: Step) -> _Part:
-    result = {True: "worked", False: "failed", None: "outcome not recorded"}[step.success]
-    error = f": {replies.clip(step.error, ERROR_CHARACTERS)}" if step.error else ""
-    parameters = json.dumps(step.parameters, ensure_ascii=False, default=str)
-    body = [f"parameters: {replies.plain(parameters)}"]
-    body += [f"output: {step.output}"] if step.output else []
-    return _Part(f"[step {number}] {step.tool}: {result}{error}", tuple(body), step)
-
-
-def _shown(parts: Sequence[_Part], characters: int, kept: set[int]) -> str:
-    lines: list[str] = []
-    gap: list[_Part] = []
-    for i, part in enumerate(parts):
-        if i not in kept:
-            gap.append(part)
-            continue
-        lines += _gap_line(gap)
-        gap = []
-        lines.append(part.shown(characters))
-    return "\n".join([*lines, *_gap_line(gap)])
-
-
-def _gap_line(gap: Sequence[_Part]) -> list[str]:
-    if not gap:
-        return []
-    steps = [p.step for p in gap if p.step is not None]
-    tools = Counter(s.tool for s in steps).most_common(4)
-    failed = sum(s.success is False for s in steps)
-    said = ", ".join(f"{tool} x{n}" for tool, n in tools)
-    detail = f": {said}; {failed} failed" if steps else ""
-    return [f"[... {len(gap)} messages or steps left out{detail} ...]"]
-
-
-def _fits(text: str, tokens: int) -> bool:
-    # A token holds seldom more than 12 characters: a huge text need not be looked at in full.
-    return len(text) <= max(0, tokens) * 12 and estimate_tokens(text) <= tokens
-
-
-def _largest(made: Callable[[int], str], most: int, tokens: int) -> str:
-    """made(n) for the largest n up to `most` that fits, found by halving; made(1) where none does."""
-    low, high = 1, max(1, most)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _fits(made(middle), tokens) else (low, middle - 1)
-    return made(low)
+    return fence("\n".join(lines)) if lines else "(none)"

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from core.advantage import mean_deviation
 from core.experience import Experience
-from core.extraction import replies
+from core.extraction.asking import all_of
 from core.extraction.consolidate import Alike, Consolidated, consolidate
 from core.extraction.contrast import Contrast, Nearest, SemanticAdvantage, contrast
 from core.extraction.draft import Draft
@@ -211,6 +211,6 @@ async def extract(
         progress=progress,
     )
     informative = [(task, group) for task, group in groups if group.status == "informative"]
-    taught = await replies.all_of(teacher.teach(task, group) for task, group in informative)
+    taught = await all_of(teacher.teach(task, group) for task, group in informative)
     strengths = {g.id: mean_deviation([r.reward for r in g.rollouts]) for _, g in groups}
     return await teacher.consolidate(taught, beside=beside, strengths=strengths)

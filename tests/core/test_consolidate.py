@@ -307,7 +307,7 @@ def test_a_dropped_draft_is_superseded_and_not_gone() -> None:
         ("merge all", "must be an object"),
         ({"action": "rewrite", "drafts": ["D1"]}, "unknown action"),
         ({"action": "drop", "drafts": ["D9"], "keep": "D1"}, "no draft 'D9'"),
-        ({"action": "drop", "drafts": ["D1", "D2"]}, "must name the one draft that stays"),
+        ({"action": "drop", "drafts": ["D1", "D2"]}, "must name the one draft or lesson that stays"),
         ({"action": "drop", "drafts": ["D1"], "keep": "D1"}, "other than the one that stays"),
         ({"action": "merge", "drafts": ["D1"], "text": "a"}, "at least two"),
         ({"action": "merge", "drafts": ["D1", "D7"], "text": "a"}, "no draft 'D7'"),

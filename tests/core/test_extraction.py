@@ -13,9 +13,11 @@ import pytest
 from core.advantage import advantages
 from core.errors import BudgetError, InputError, ModelUnavailableError, TrustError, WinnowError
 from core.experience import MAX_WORDS, Add, Delete, Experience, Modify
-from core.extraction.contrast import Contrast, contrast, evidence_of, relevant
+from core.extraction.attempt import condense
+from core.extraction.contrast import Contrast, contrast, evidence_of
 from core.extraction.draft import Draft
-from core.extraction.summarise import Summary, Unsummarised, condense, shorten, summarise
+from core.extraction.relevant import relevant
+from core.extraction.summarise import Summary, Unsummarised, shorten, summarise
 from core.extraction.with_model import Learned, extract
 from core.injection import estimate_tokens, render, system_prompt
 from core.ports import Completion, Sampling
@@ -193,10 +195,10 @@ def test_a_group_teaches_what_its_better_rollouts_did() -> None:
 
 def test_each_rollout_gets_its_semantic_advantage() -> None:
     result = learn(make_group([1.0, 0.0, 0.5], ["a", "b", "c"]))
-    assert {i: (a.verdict, a.why, a.agrees) for i, a in result.advantages.items()} == {
-        "g1-r0": ("better", "a did better on France?", True),
-        "g1-r1": ("worse", "b did worse on France?", True),
-        "g1-r2": ("par", "c did as well on France?", True),
+    assert {i: (a.verdict, a.why, a.by) for i, a in result.advantages.items()} == {
+        "g1-r0": ("better", "a did better on France?", "model"),
+        "g1-r1": ("worse", "b did worse on France?", "model"),
+        "g1-r2": ("par", "c did as well on France?", "model"),
     }
 
 
@@ -483,7 +485,12 @@ def test_a_rollout_without_a_usable_summary_is_named_and_the_group_goes_on() -> 
     assert [(u.rollout_id, u.reason) for t in result.taught for u in t.unsummarised] == [
         ("g1-r1", "The endpoint timed out.")
     ]
-    assert set(result.advantages) == {"g1-r0", "g1-r2"}
+    assert {i: (a.verdict, a.by) for i, a in result.advantages.items()} == {
+        "g1-r0": ("better", "model"),
+        "g1-r1": ("worse", "measurement"),
+        "g1-r2": ("worse", "model"),
+    }
+    assert "it has no summary: The endpoint timed out." in result.advantages["g1-r1"].why
     assert any("g1-r1" in note for note in result.notes)
     assert result.learned == ("g1",)
 
@@ -612,17 +619,16 @@ def test_what_is_more_than_three_operations_is_quarantined_and_a_bad_one_takes_n
 
 def test_a_missing_semantic_advantage_is_noted() -> None:
     found = contrasted(Says({"semantic_advantages": [{"rollout": "[r2]", "verdict": "Worse", "why": "w"}]}))
-    assert [a.rollout_id for a in found.advantages] == ["g1-r1"]
+    assert [(a.rollout_id, a.verdict, a.why, a.by) for a in found.advantages] == [
+        ("g1-r0", "better", "reward 1 against a mean of 0.5; the model gave no reason", "measurement"),
+        ("g1-r1", "worse", "w", "model"),
+    ]
     assert any("no semantic advantage for g1-r0" in note for note in found.notes)
 
 
 def test_the_measured_sign_stands_against_the_models_verdict() -> None:
     found = contrasted(Says({"semantic_advantages": [{"rollout": 1, "verdict": "worse", "why": "w"}]}))
-    assert (found.advantages[0].verdict, found.advantages[0].said, found.advantages[0].agrees) == (
-        "better",
-        "worse",
-        False,
-    )
+    assert (found.advantages[0].verdict, found.advantages[0].said) == ("better", "worse")
     assert any("measured as better" in note for note in found.notes)
 
 
@@ -646,7 +652,9 @@ def test_the_measured_sign_stands_against_the_models_verdict() -> None:
 )
 def test_a_contrast_is_read_in_any_wrapping(reply: object) -> None:
     found = contrasted(Says(reply))
-    assert [(a.rollout_id, a.verdict, a.why) for a in found.advantages] == [("g1-r0", "better", "w")]
+    assert [(a.rollout_id, a.verdict, a.why) for a in found.advantages if a.by == "model"] == [
+        ("g1-r0", "better", "w")
+    ]
     assert [d.operation for d in found.drafts] == [Delete(experience_id="E-0007")]
     assert found.quarantined == ()
 
