@@ -1,0 +1,6 @@
+"""Background work: the queue in the database, the states of a job, and how a worker carries one out."""
+
+from core.jobs.carrying import Came, carry_out
+from core.jobs.queue import FAULT, LEASE_S, Queue, Work
+
+__all__ = ["FAULT", "LEASE_S", "Came", "Queue", "Work", "carry_out"]
