@@ -1,0 +1,4 @@
+"""Runs code that a task or an agent brings, confined, or refuses (`core.sandbox.confined`).
+
+This file imports nothing: `child` and what it needs are loaded by every program that is run.
+"""
