@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from core.epistemic import Halves, halves
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 class Exploring:
     """Tells how new the answers of a group are. Blocks: it embeds and reads; threads may share one."""
 
-    def __init__(self, store: Store, embedder: Callable[[], Embedder] | None = None) -> None:
+    def __init__(self, store: Store, embedder: Callable[[], Embedder]) -> None:
+        """The embedder is made when it is first needed: loading one takes a second."""
         self._store = store
-        self._make = embedder
-        self._embedder: Embedder | None = None
+        self._embedder = cache(embedder)
 
     def __call__(self, group_id: str, answers: Sequence[str]) -> list[Halves]:
         """Diversity and novelty of the answers of the scored rollouts of a group, in their order.
@@ -31,17 +32,10 @@ class Exploring:
         Raises:
             ModelUnavailableError: the embedder cannot be had.
         """
-        embedder = self._known()
+        embedder = self._embedder()
         own = self._store.embeddings.embed([a[:ANSWER_SHOWN] for a in answers], embedder)
         earlier = self._store.embeddings.embed(self._store.scores.earlier_answers(group_id), embedder)
         return halves(own, earlier)
-
-    def _known(self) -> Embedder:
-        if self._embedder is None:
-            from core.embedder import MiniLM
-
-            self._embedder = self._make() if self._make else MiniLM()
-        return self._embedder
 
 
 def explored(group: Group, exploring: Callable[[str, Sequence[str]], Sequence[Halves]]) -> Group:

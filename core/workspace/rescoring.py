@@ -85,15 +85,15 @@ class Rescoring:
         self,
         store: Store,
         holding: Callable[[str], AbstractContextManager[None]],
+        embedder: Callable[[], Embedder],
         judging: Judging = without_help,
-        embedder: Callable[[], Embedder] | None = None,
     ) -> None:
         """
         Args:
             store: of the workspace.
             holding: holds the lock of a run: nobody may sample while its rewards are made anew.
+            embedder: makes the one of the epistemic reward, when it is needed.
             judging: opens what verifiers need.
-            embedder: for the epistemic reward; None = the built-in one.
         """
         self._store = store
         self._holding = holding
