@@ -43,8 +43,8 @@ P = ParamSpec("P")
 class Executor(Protocol):
     """Where work is done: in this process, or, later, on other machines (DESIGN section 4).
 
-    What is handed in (functions, items, results) must be picklable and hold no database handle: whoever calls
-    keeps the database, and writes down what comes back.
+    `stream` keeps its coroutines beside whoever calls it, who holds the database; `call` may take its function
+    elsewhere, so the function, its arguments and its result must be picklable and hold no database handle.
     """
 
     def stream(

@@ -189,10 +189,10 @@ class Review:
 
     # --- publishing ---
 
-    def staged(self) -> list[Proposal]:
-        """What the next version would take in, in the order of the ids."""
+    def staged(self, only: Sequence[str] | None = None) -> list[Proposal]:
+        """What the next version would take in, in the order of the ids; all that is approved, or these of them."""
         found, _ = self._store.proposals.page(["approved"], limit=10_000)
-        return sorted(found, key=lambda p: p.id)
+        return sorted((p for p in found if only is None or p.id in only), key=lambda p: p.id)
 
     def preview(self) -> Preview:
         """What publishing would do now; nothing is changed.
@@ -210,13 +210,16 @@ class Review:
             tokens_after=library_tokens(applied.library),
         )
 
-    def publish(self, message: str, actor: str, *, parent: int | None = None) -> Version:
+    def publish(
+        self, message: str, actor: str, *, parent: int | None = None, only: Sequence[str] | None = None
+    ) -> Version:
         """Take all approved proposals into one new version, in one transaction.
 
         Args:
             message: what the version is about; kept with it.
             actor: who publishes.
             parent: the version that the publisher looked at; None takes the newest.
+            only: ids of the approved proposals that are taken; None takes all.
 
         Raises:
             InputError: nothing is approved.
@@ -225,7 +228,7 @@ class Review:
         """
         with self._store.writing():
             before = self._store.versions.library()
-            staged = self.staged()
+            staged = self.staged(only)
             if not staged:
                 raise InputError("Nothing is approved, so there is nothing to publish; see `winnow review`.")
             self._refuse_moved(before, parent)

@@ -217,6 +217,19 @@ class Extraction(Record):
     """Informative groups that the model could not contrast, with the reason."""
     notes: tuple[str, ...] = ()
 
+    def __add__(self, other: Extraction) -> Extraction:
+        stages = sorted(self.calls.keys() | other.calls.keys())
+        return Extraction(
+            suggested=self.suggested + other.suggested,
+            proposed=self.proposed + other.proposed,
+            joined=self.joined + other.joined,
+            superseded=self.superseded + other.superseded,
+            quarantined=self.quarantined + other.quarantined,
+            calls={stage: self.calls.get(stage, 0) + other.calls.get(stage, 0) for stage in stages},
+            not_contrasted=self.not_contrasted | other.not_contrasted,
+            notes=tuple(dict.fromkeys(self.notes + other.notes)),
+        )
+
 
 class Run(Record):
     """One execution of a learning configuration, or one file of recorded rollouts."""

@@ -1,23 +1,25 @@
-"""G rollouts of each task, scored: the model is asked, the verifier judges, the group is written down.
+"""G rollouts of one task, scored: the model or the agent is asked, the verifiers judge, the group is settled.
 
 What fails stays data: a rollout that broke off is kept with its error and its siblings go on. Only what stops
-every call (a bad key, a spent budget) ends the run; groups that were not finished wait for the next start.
+every call (a bad key, a spent budget, a pause) is raised; a group that was not finished waits for the next start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from core.advantage import advantages, signal
-from core.errors import WinnowError
 from core.injection import Injection, system_prompt
-from core.ports import ChatModel, Completion, Progress, Sampling, Verifier, silent
-from core.reward import group_rewards
-from core.rollout import Group, Message, Rollout, Score, Task, Trajectory
+from core.ports import ChatModel, Completion, Sampling
+from core.rollout import Group, Message, Rollout, Score, Task, Trajectory, Usage
 from core.settings import RunConfig
+from core.settling import settle
+
+EPOCH_STRIDE = 10_007
+"""How far apart the seeds of two epochs lie: the same task is asked anew, not answered from the cache."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,11 @@ class Assignment:
     group_id: str
     run_id: str
     task: Task
+    epoch: int = 0
     batch: int = 0
+    attempt: int = 0
+    temperature: float | None = None
+    """None = the run's own."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,32 @@ class Prompt:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """What came of one attempt at a task."""
+
+    trajectory: Trajectory
+    usage: Usage = field(default_factory=Usage)
+    error: str | None = None
+    duration_s: float | None = None
+
+
+class Agent(Protocol):
+    """Makes one attempt with tools (`core.agent`)."""
+
+    async def attempt(
+        self, task: Task, messages: Sequence[Message], sampling: Sampling, replicate: int, attempt: int = 0
+    ) -> Attempt:
+        """Never raises for what goes wrong in one rollout; raises what stops every call."""
+
+
+Scorer = Callable[[Task, Trajectory], Awaitable[dict[str, Score]]]
+"""Gives the verdict of each verifier on one attempt, by its name."""
+
+Explorer = Callable[[Group], Awaitable[Group]]
+"""Gives a settled group the halves of its epistemic reward."""
+
+
+@dataclass(frozen=True)
 class Runner:
     """Samples groups with one model under one library version."""
 
@@ -47,146 +79,127 @@ class Runner:
     library_version: int
     prompt: Callable[[Task], Prompt]
     """What to inject for a task (`core.memory`)."""
-    verifier: Callable[[Task], Verifier]
-    in_flight: int = 2
-    """Groups that are sampled at once."""
+    score: Scorer
+    agent: Agent | None = None
+    """Makes the attempts, where they use tools; else each is one reply of the model."""
+    explore: Explorer | None = None
+    """Where the reward has an epistemic part."""
 
-    async def sample(
-        self, assignments: Sequence[Assignment], save: Callable[[Group], None], progress: Progress = silent
-    ) -> None:
-        """Sample groups and hand each one to `save` as soon as it is finished.
+    async def sample(self, assignment: Assignment) -> Group:
+        """Sample, score and settle one group.
 
         Raises:
-            ModelUnavailableError: the endpoint cannot be used; finished groups are saved, others are not.
+            ModelUnavailableError: the endpoint cannot be used; replies that came are in the cache.
             BudgetError: the next call would pass the cap; likewise.
+            StoppedError: somebody wants the work to stop; likewise.
         """
-        queue = iter(assignments)
-        done = 0
-        progress("rollouts", 0, len(assignments))
-
-        async def work(todo: Iterable[Assignment]) -> None:
-            nonlocal done
-            for assignment in todo:
-                save(await self._group(assignment))
-                done += 1
-                progress("rollouts", done, len(assignments))
-
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(min(self.in_flight, len(assignments))):
-                    workers.create_task(work(queue))
-        except* WinnowError as several:
-            raise several.exceptions[0] from None
-
-    async def _group(self, assignment: Assignment) -> Group:
-        task, config = assignment.task, self.config
-        prompt = self.prompt(task)
-        messages = messages_for(task, prompt.injection)
-        started = time.monotonic()
-        replies = await self.model.complete(messages, sampling(config), range(config.group_size))
-        took = time.monotonic() - started
-        verifier = self.verifier(task)
+        prompt = self.prompt(assignment.task)
+        messages = messages_for(assignment.task, prompt.injection, self._instructions)
+        attempts = await self._attempts(assignment, messages)
         rollouts = [
-            await self._rollout(assignment, i, messages, reply, prompt.injection, verifier, took)
-            for i, reply in enumerate(replies)
+            await self._rollout(assignment, i, messages, attempt, prompt.injection)
+            for i, attempt in enumerate(attempts)
         ]
-        return finish(
-            Group(
-                id=assignment.group_id,
-                run_id=assignment.run_id,
-                task_id=task.id,
-                batch=assignment.batch,
-                library_version=self.library_version,
-                not_injected=dict(prompt.left_out),
-                rollouts=tuple(rollouts),
-            )
+        group = Group(
+            id=assignment.group_id,
+            run_id=assignment.run_id,
+            task_id=assignment.task.id,
+            epoch=assignment.epoch,
+            batch=assignment.batch,
+            attempt=assignment.attempt,
+            temperature=assignment.temperature,
+            library_version=self.library_version,
+            not_injected=dict(prompt.left_out),
+            rollouts=tuple(rollouts),
         )
+        group = settle(group, self.config.reward)
+        if self.explore is None:
+            return group
+        return settle(await self.explore(group), self.config.reward)
+
+    @property
+    def _instructions(self) -> str:
+        return self.config.agent.instructions if self.config.agent else ""
+
+    async def _attempts(self, assignment: Assignment, messages: Sequence[Message]) -> Sequence[Attempt]:
+        asked, replicates = sampling(self.config, assignment), range(self.config.group_size)
+        if self.agent is not None:
+            attempt = self.agent.attempt
+            tries = [
+                attempt(assignment.task, messages, asked, i, attempt=assignment.attempt) for i in replicates
+            ]
+            return await _all_home(tries)
+        started = time.monotonic()
+        replies = await self.model.complete(
+            messages,
+            asked,
+            replicates,
+            attempt=assignment.attempt,
+            timeout_s=self.config.rollout_timeout_s,
+        )
+        took = time.monotonic() - started
+        return [_attempt(messages, reply, took) for reply in replies]
 
     async def _rollout(
         self,
         assignment: Assignment,
         replicate: int,
         messages: Sequence[Message],
-        reply: Completion | str,
+        attempt: Attempt,
         injection: Injection,
-        verifier: Verifier,
-        took: float,
     ) -> Rollout:
-        rollout = Rollout(
+        scores = {} if attempt.error else await self.score(assignment.task, attempt.trajectory)
+        return Rollout(
             id=f"{assignment.group_id}-{replicate}",
             group_id=assignment.group_id,
             task_id=assignment.task.id,
             replicate=replicate,
-            trajectory=Trajectory(messages=tuple(messages)),
+            trajectory=attempt.trajectory,
+            scores=scores,
+            usage=attempt.usage,
+            error=attempt.error,
             injected=injection.labels,
             model=self.model.name,
-            duration_s=took,
-        )
-        if isinstance(reply, str):
-            return rollout.model_copy(update={"error": reply})
-        trajectory = Trajectory(
-            messages=(*messages, Message(role="assistant", content=reply.text)),
-            answer=reply.text,
-            finish_reason=reply.finish_reason,
-        )
-        return rollout.model_copy(
-            update={
-                "trajectory": trajectory,
-                "scores": await verdict(assignment.task, trajectory, verifier),
-                "usage": reply.usage,
-                "duration_s": took if reply.duration_s is None else reply.duration_s,
-            }
+            duration_s=attempt.duration_s,
         )
 
 
-def sampling(config: RunConfig) -> Sampling:
-    """How the model is asked in a run."""
+def sampling(config: RunConfig, assignment: Assignment) -> Sampling:
+    """How the model is asked for a group."""
+    own = assignment.temperature
     return Sampling(
-        temperature=config.temperature,
+        temperature=config.temperature if own is None else own,
         top_p=config.top_p,
         max_tokens=config.max_tokens,
         stop=config.stop,
-        seed=config.seed,
+        seed=config.seed + EPOCH_STRIDE * assignment.epoch,
     )
 
 
-def messages_for(task: Task, injection: Injection) -> tuple[Message, ...]:
+def messages_for(task: Task, injection: Injection, instructions: str = "") -> tuple[Message, ...]:
     """The prompt of a task: the lessons in the system message (where they were measured to work), then the question."""
     base = task.metadata.get("system")
-    system = system_prompt(injection, base if isinstance(base, str) else "")
+    parts = [instructions, base if isinstance(base, str) else ""]
+    system = system_prompt(injection, "\n\n".join(part for part in parts if part))
     question = Message(role="user", content=task.question)
     return (Message(role="system", content=system), question) if system else (question,)
 
 
-async def verdict(task: Task, trajectory: Trajectory, verifier: Verifier) -> dict[str, Score]:
-    """The score of one attempt by the name of its verifier."""
-    return {task.verifier.kind: await verifier.score(task, trajectory)}
-
-
-def finish(group: Group, *, weights: Mapping[str, float] | None = None) -> Group:
-    """Give a group its rewards, advantages and status, from the scores of its rollouts."""
-    made = group_rewards([None if r.error is not None else r.scores for r in group.rollouts], weights)
-    return settle(group.model_copy(update={"left_out": made.left_out}), made.values)
-
-
-def settle(group: Group, rewards: Sequence[float | None]) -> Group:
-    """Give a group these rewards, and the advantages and the status that follow; shape [G].
-
-    A rollout that broke off has no reward, whatever was recorded: an error is not a wrong answer.
-    """
-    known = [
-        None if r.error is not None else reward for r, reward in zip(group.rollouts, rewards, strict=True)
-    ]
-    found = signal(known, sum(r.error is not None for r in group.rollouts))
-    rollouts = tuple(
-        r.model_copy(
-            update={
-                "reward": reward,
-                "extrinsic": reward,
-                "components": {"verified": reward},
-                "advantage": advantage,
-            }
-        )
-        for r, reward, advantage in zip(group.rollouts, known, advantages(known), strict=True)
+def _attempt(messages: Sequence[Message], reply: Completion | str, took: float) -> Attempt:
+    if isinstance(reply, str):
+        return Attempt(Trajectory(messages=tuple(messages)), error=reply, duration_s=took)
+    trajectory = Trajectory(
+        messages=(*messages, Message(role="assistant", content=reply.text)),
+        answer=reply.text,
+        finish_reason=reply.finish_reason,
     )
-    return group.model_copy(update={"rollouts": rollouts, "status": found.status, "reason": found.reason})
+    return Attempt(trajectory, reply.usage, duration_s=took if reply.duration_s is None else reply.duration_s)
+
+
+async def _all_home(tries: Sequence[Awaitable[Attempt]]) -> list[Attempt]:
+    """All results; where one raises, the others come home first: what they bring is paid for."""
+    results = await asyncio.gather(*tries, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [r for r in results if not isinstance(r, BaseException)]

@@ -187,6 +187,8 @@ class RunConfig(Record):
     endpoint: str = EMBEDDED
     extraction_endpoint: str | None = None
     """With one, the three LLM stages run beside the evidence extractor."""
+    judge_endpoint: str | None = None
+    """Who is asked by verifiers of the kind "judge"."""
     group_size: int = Field(default=8, ge=2, le=64)
     split: Literal["train", "trial", "final"] = "train"
     domains: tuple[str, ...] = ()

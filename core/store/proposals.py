@@ -103,6 +103,14 @@ class Proposals:
         )
         return [_proposal(row) for row in rows], int(total)
 
+    def remove_of(self, run_id: str) -> int:
+        """Take away the proposals of a run that nobody decided on; gives their number."""
+        with self._database.writing():
+            return self._database.execute(
+                "DELETE FROM proposals WHERE run_id = ? AND revision = 0 AND status IN ('proposed', 'superseded')",
+                run_id,
+            )
+
     def counts(self) -> dict[str, int]:
         """Number of proposals by status."""
         rows = self._database.rows(

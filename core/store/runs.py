@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from core.errors import InputError, NotFoundError
-from core.record import canonical_json
-from core.rollout import Extraction, Group, GroupRow, Rollout, Run, RunStatus, Tally, Task, Trajectory, Usage
-from core.settings import RunConfig
+from core.record import Record, canonical_json
+from core.rollout import (
+    Batch,
+    Extraction,
+    Group,
+    GroupRow,
+    Rollout,
+    Run,
+    RunStatus,
+    Tally,
+    Task,
+    Trajectory,
+    Usage,
+)
+from core.settings import Resample, RunConfig
 from core.store.database import Database, Row
 from core.store.events import Events
 from core.store.spending import Spending
@@ -25,6 +37,17 @@ GROUP_ORDERS = {
 }
 
 
+class Waiting(Record):
+    """A group that is still to be sampled."""
+
+    id: str
+    task_id: str
+    epoch: int
+    batch: int
+    attempt: int
+    temperature: float | None
+
+
 class Runs:
     def __init__(self, database: Database, events: Events, spending: Spending) -> None:
         self._database = database
@@ -38,6 +61,7 @@ class Runs:
         config: RunConfig,
         tasks: Sequence[Task],
         batches: Sequence[int],
+        epochs: Sequence[int] | None = None,
         *,
         request: str,
         kind: str,
@@ -52,6 +76,7 @@ class Runs:
             config: what it is to do.
             tasks: the task of each group, in order; shape [groups].
             batches: the batch of each group, shape [groups].
+            epochs: the epoch of each group, shape [groups]; None = all in epoch 0.
             request: hash of what was asked for; an unfinished run of the same request is gone on with.
             kind: "sampled" or "recorded".
             library_version: the version whose experiences are injected.
@@ -75,10 +100,12 @@ class Runs:
                 "created_at": self._events.clock(),
             }
             self._database.insert("runs", row)
-            for ordinal, (task, batch) in enumerate(zip(tasks, batches, strict=True), 1):
-                self._database.insert(
-                    "groups", _waiting(run_id, ordinal, task, batch, config, library_version)
-                )
+            places = list(zip(epochs or [0] * len(tasks), batches, strict=True))
+            for epoch, batch in dict.fromkeys(places):
+                self._database.insert("batches", {"run_id": run_id, "epoch": epoch, "batch": batch})
+            for ordinal, (task, place) in enumerate(zip(tasks, places, strict=True), 1):
+                row = _waiting(run_id, ordinal, task, place, config.group_size, library_version)
+                self._database.insert("groups", row)
             self._events.append(
                 actor, "run.created", run_id, groups=len(tasks), library_version=library_version
             )
@@ -179,13 +206,83 @@ class Runs:
 
     # --- groups and rollouts ---
 
-    def waiting(self, run_id: str) -> list[tuple[str, str, int]]:
-        """(group id, task id, batch) of what is still to be sampled, in order: resuming is this query."""
+    def waiting(self, run_id: str) -> list[Waiting]:
+        """What is still to be sampled, in order: resuming is this query."""
         rows = self._database.rows(
-            "SELECT id, task_id, batch FROM groups WHERE run_id = ? AND status = 'waiting' ORDER BY ordinal",
+            "SELECT id, task_id, epoch, batch, attempt, temperature FROM groups"
+            " WHERE run_id = ? AND status = 'waiting' ORDER BY ordinal",
             run_id,
         )
-        return [(row["id"], row["task_id"], row["batch"]) for row in rows]
+        return [Waiting(**row) for row in rows]
+
+    def skip_from(self, run_id: str, epoch: int, reason: str, actor: str) -> int:
+        """Say of the groups of an epoch and of later ones that they are not sampled, and why; gives their number."""
+        with self._database.writing():
+            skipped = self._database.execute(
+                "UPDATE groups SET status = 'uninformative', reason = ? WHERE run_id = ? AND status = 'waiting'"
+                " AND epoch >= ?",
+                *(reason, run_id, epoch),
+            )
+            if skipped:
+                self._events.append(actor, "run.stopped_early", run_id, reason=reason, groups=skipped)
+        return skipped
+
+    def discard(self, run_id: str) -> int:
+        """Take away the groups and rollouts of a run, and what hangs on them; gives the number of rollouts."""
+        own = "SELECT id FROM groups WHERE run_id = ?"
+        with self._database.writing():
+            self._database.execute(
+                "DELETE FROM trajectories WHERE rollout_id IN"
+                f" (SELECT id FROM rollouts WHERE group_id IN ({own}))",
+                run_id,
+            )
+            rollouts = self._database.execute(f"DELETE FROM rollouts WHERE group_id IN ({own})", run_id)
+            for table in ("groups", "batches", "quarantine"):
+                self._database.execute(f"DELETE FROM {table} WHERE run_id = ?", run_id)
+            self._database.execute("UPDATE runs SET report = '{}' WHERE id = ?", run_id)
+        return rollouts
+
+    # --- batches ---
+
+    def batches(self, run_id: str) -> list[Batch]:
+        """The batches of a run, in the order in which they are worked on."""
+        rows = self._database.rows(
+            "SELECT epoch, batch, library_version, extraction, published_in FROM batches WHERE run_id = ?"
+            " ORDER BY epoch, batch",
+            run_id,
+        )
+        return [
+            Batch(**{**row, "extraction": json.loads(row["extraction"]) if row["extraction"] else None})
+            for row in rows
+        ]
+
+    def start_batch(self, run_id: str, epoch: int, batch: int, library_version: int) -> None:
+        """Pin the version that the rollouts of a batch are given."""
+        with self._database.writing():
+            for table in ("batches", "groups"):
+                self._database.execute(
+                    f"UPDATE {table} SET library_version = ? WHERE run_id = ? AND epoch = ? AND batch = ?",
+                    *(library_version, run_id, epoch, batch),
+                )
+
+    def save_batch(self, run_id: str, batch: Batch) -> None:
+        """Write down what was drawn from a batch; None takes it back, so that it is drawn anew."""
+        extraction = None if batch.extraction is None else batch.extraction.canonical()
+        with self._database.writing():
+            self._database.execute(
+                "UPDATE batches SET extraction = ? WHERE run_id = ? AND epoch = ? AND batch = ?",
+                *(extraction, run_id, batch.epoch, batch.batch),
+            )
+
+    def set_published(self, run_id: str, epoch: int, batch: int, version: int) -> None:
+        """Write down the version that the gate "auto" made of a batch."""
+        with self._database.writing():
+            self._database.execute(
+                "UPDATE batches SET published_in = ? WHERE run_id = ? AND epoch = ? AND batch = ?",
+                *(version, run_id, epoch, batch),
+            )
+
+    # --- groups, again ---
 
     def reopen_failed(self, run_id: str, actor: str) -> int:
         """Put groups with broken-off rollouts back into the queue; replies that came are in the cache.
@@ -203,7 +300,7 @@ class Runs:
                 self._clear(group_id)
                 self._database.execute(
                     "UPDATE groups SET status = 'waiting', reason = '', scored = 0, errors = 0, mean = NULL,"
-                    " spread = NULL WHERE id = ?",
+                    " spread = NULL, contrast = '' WHERE id = ?",
                     group_id,
                 )
             if ids:
@@ -220,8 +317,14 @@ class Runs:
         )
         self._database.execute("DELETE FROM rollouts WHERE group_id = ?", group_id)
 
-    def save_group(self, group: Group) -> None:
-        """Write a finished group with all its rollouts, in one transaction; saving it again changes nothing."""
+    def save_group(self, group: Group, again: Resample | None = None) -> Waiting | None:
+        """Write a finished group with all its rollouts, in one transaction; saving it again changes nothing.
+
+        Args:
+            group: the group.
+            again: with it, its task is to be sampled anew: that group is written down in the same transaction, and
+                given back.
+        """
         scored = [r.reward for r in group.rollouts if r.reward is not None]
         with self._database.writing():
             self._clear(group.id)
@@ -243,12 +346,47 @@ class Runs:
                 canonical_json(group.not_injected),
                 group.id,
             )
+            return self._sample_anew(group, again.temperature) if again else None
 
-    def save_semantic(self, semantic: dict[str, str]) -> None:
-        """Keep semantic advantages by rollout id."""
+    def _sample_anew(self, group: Group, temperature: float) -> Waiting:
+        """Write down another group of the same task; its place and id follow from the first one's."""
+        first = self._database.row("SELECT * FROM groups WHERE id = ?", group.id)
+        assert first is not None
+        base = self._database.value(
+            "SELECT count(*) FROM groups WHERE run_id = ? AND attempt = 0", group.run_id
+        )
+        attempt = group.attempt + 1
+        keys = ("run_id", "task_id", "domain", "epoch", "batch", "library_version", "size")
+        row = {key: first[key] for key in keys} | {
+            "id": f"{group.id.split('+')[0]}+{attempt}",
+            "ordinal": first["ordinal"] + base,
+            "attempt": attempt,
+            "temperature": temperature,
+            "status": "waiting",
+            "reason": "",
+        }
         with self._database.writing():
+            if not self._database.value("SELECT 1 FROM groups WHERE id = ?", row["id"]):
+                self._database.insert("groups", row)
+        return Waiting(**{k: row[k] for k in ("id", "task_id", "epoch", "batch", "attempt", "temperature")})
+
+    def save_critiques(
+        self, summaries: Mapping[str, str], semantic: Mapping[str, str], contrasts: Mapping[str, str]
+    ) -> None:
+        """Keep what a model said of rollouts and groups.
+
+        Args:
+            summaries: stage 1, by rollout id.
+            semantic: S_i, by rollout id.
+            contrasts: the raw reply of stage 2, by group id.
+        """
+        with self._database.writing():
+            for rollout_id, text in summaries.items():
+                self._database.execute("UPDATE rollouts SET summary = ? WHERE id = ?", text, rollout_id)
             for rollout_id, text in semantic.items():
                 self._database.execute("UPDATE rollouts SET semantic = ? WHERE id = ?", text, rollout_id)
+            for group_id, text in contrasts.items():
+                self._database.execute("UPDATE groups SET contrast = ? WHERE id = ?", text, group_id)
 
     def group_rows(
         self,
@@ -302,12 +440,28 @@ class Runs:
             rollouts=tuple(self._rollout(r, row["task_id"], trajectories) for r in rollouts),
         )
 
-    def groups(self, run_id: str, status: str) -> list[Group]:
-        """All groups of a run with one status, trajectories included, in order."""
+    def groups(self, run_id: str, status: str, place: tuple[int, int] | None = None) -> Iterator[Group]:
+        """The groups of a run with one status (and of one epoch and batch), in order, each read when it is due."""
+        return (self.group(group_id) for group_id in self.group_ids(run_id, status, place))
+
+    def group_ids(self, run_id: str, status: str, place: tuple[int, int] | None = None) -> list[str]:
+        """Ids of the groups of a run with one status (and of one epoch and batch), in order."""
+        epoch, batch = place or (None, None)
         rows = self._database.rows(
-            "SELECT id FROM groups WHERE run_id = ? AND status = ? ORDER BY ordinal", run_id, status
+            "SELECT id FROM groups WHERE run_id = ?1 AND status = ?2"
+            " AND (?3 IS NULL OR (epoch = ?3 AND batch = ?4)) ORDER BY ordinal",
+            *(run_id, status, epoch, batch),
         )
-        return [self.group(row["id"]) for row in rows]
+        return [row["id"] for row in rows]
+
+    def informative_in(self, run_id: str, epoch: int) -> int:
+        """Number of informative groups of an epoch."""
+        return int(
+            self._database.value(
+                "SELECT count(*) FROM groups WHERE run_id = ? AND epoch = ? AND status = 'informative'",
+                *(run_id, epoch),
+            )
+        )
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, whole.
@@ -361,7 +515,7 @@ class Runs:
 
 
 def _waiting(
-    run_id: str, ordinal: int, task: Task, batch: int, config: RunConfig, library_version: int
+    run_id: str, ordinal: int, task: Task, place: tuple[int, int], size: int, library_version: int
 ) -> Row:
     return {
         "id": f"{run_id}-{ordinal:04d}",
@@ -369,12 +523,12 @@ def _waiting(
         "ordinal": ordinal,
         "task_id": task.id,
         "domain": task.domain,
-        "epoch": 0,
-        "batch": batch,
+        "epoch": place[0],
+        "batch": place[1],
         "library_version": library_version,
         "status": "waiting",
         "reason": "",
-        "size": config.group_size,
+        "size": size,
     }
 
 

@@ -7,28 +7,54 @@ from collections.abc import Sequence
 from core.experience import Operation, Proposal, ProposalStatus, targets_of, text_of
 from core.extraction.draft import Draft, Joined
 from core.library import Library
-from core.rollout import Run
+from core.rollout import Batch, Extraction, Run
 from core.store import Store
 from core.words import normalise
-from core.workspace.extracting import Found
+from core.workspace.drawing import Found
 
 EVERYTHING = 1_000_000
 
 
-def save_proposals(store: Store, run: Run, library: Library, found: Found, actor: str) -> None:
-    """Write down all that a run suggested, and that it is done, in one transaction."""
+def save_proposals(
+    store: Store,
+    run: Run,
+    library: Library,
+    found: Found,
+    actor: str,
+    *,
+    batch: Batch | None = None,
+    epoch: int = 0,
+) -> list[str]:
+    """Write down all that was suggested, in one transaction, and give the ids of the new proposals.
+
+    Args:
+        store: where.
+        run: whose rollouts the suggestions were drawn from.
+        library: the version that the rollouts were given.
+        found: the suggestions.
+        actor: who drew them.
+        batch: the one that they were drawn from, where the run has a gate: its report is kept, and the run's is the
+            sum of all of them. Without one, they are the whole run's.
+        epoch: of birth of the lessons.
+    """
     with store.writing():
         fresh, again = _not_yet_proposed(store, found.drafts, run)
-        proposals = [_proposal(d, run, library, "proposed", "") for d in fresh]
-        proposals += [_proposal(s.draft, run, library, "superseded", s.reason) for s in found.superseded]
-        store.proposals.add(proposals, actor)
+        proposals = [_proposal(d, run, library, "proposed", "", epoch) for d in fresh]
+        proposals += [
+            _proposal(s.draft, run, library, "superseded", s.reason, epoch) for s in found.superseded
+        ]
+        ids = store.proposals.add(proposals, actor)
         store.proposals.quarantine(found.outcome.quarantined)
         for joined in [*found.outcome.joined, *map(_joined, again)]:
             store.events.append(actor, "proposal.joined", run.id, **joined.model_dump(mode="json"))
-        store.runs.save_semantic(found.semantic)
         counted = {"proposed": len(fresh), "joined": found.extraction.joined + len(again)}
-        store.runs.save_extraction(run.id, found.extraction.model_copy(update=counted))
-        store.runs.set_status(run.id, "done", actor)
+        extraction = found.extraction.model_copy(update=counted)
+        if batch is not None:
+            store.runs.save_batch(run.id, batch.model_copy(update={"extraction": extraction}))
+            drawn = [b.extraction for b in store.runs.batches(run.id) if b.extraction is not None]
+            extraction = sum(drawn, Extraction())
+        store.runs.save_extraction(run.id, extraction)
+    return ids[: len(fresh)]
 
 
 def _not_yet_proposed(store: Store, drafts: Sequence[Draft], run: Run) -> tuple[list[Draft], list[Draft]]:
@@ -62,7 +88,9 @@ def _joined(draft: Draft) -> Joined:
     )
 
 
-def _proposal(draft: Draft, run: Run, library: Library, status: ProposalStatus, reason: str) -> Proposal:
+def _proposal(
+    draft: Draft, run: Run, library: Library, status: ProposalStatus, reason: str, epoch: int
+) -> Proposal:
     targets = targets_of(draft.operation)
     return Proposal(
         id="",  # the store gives it
@@ -77,5 +105,6 @@ def _proposal(draft: Draft, run: Run, library: Library, status: ProposalStatus, 
         base_texts={i: library.experiences[i].text for i in targets if i in library.experiences},
         confidence=draft.confidence,
         learned_on=draft.learned_on,
+        epoch=epoch,
         raw_reply=draft.raw_reply,
     )

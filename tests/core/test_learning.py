@@ -58,7 +58,7 @@ def test_every_task_is_used_once_with_a_ragged_last_batch_and_a_seeded_order(wor
     assert [t.id for t in one.tasks] != [t.id for t in two.tasks]
     assert one.tasks == workspace.learning.plan(config.model_copy(update={"seed": 1})).tasks
     run = workspace.learning.start(config, "test")
-    assert [batch for _, _, batch in workspace.store.runs.waiting(run.id)] == [
+    assert [w.batch for w in workspace.store.runs.waiting(run.id)] == [
         0,
         0,
         0,
@@ -245,7 +245,7 @@ def test_with_an_extraction_endpoint_the_three_stages_run_and_nothing_of_them_is
     assert made.quarantined == run.tally.informative, (
         "each group's update of an unknown id is set aside, never added"
     )
-    assert any(r.semantic for r in workspace.store.runs.groups(run.id, "informative")[0].rollouts)
+    assert any(r.semantic for r in next(workspace.store.runs.groups(run.id, "informative")).rollouts)
 
 
 def test_an_extraction_endpoint_that_is_down_stops_the_run_and_its_rollouts_are_not_paid_for_again(
@@ -267,14 +267,15 @@ def test_an_extraction_endpoint_that_is_down_stops_the_run_and_its_rollouts_are_
 
 def test_groups_that_an_overloaded_model_could_not_contrast_can_be_made_up_for(workspace: Workspace) -> None:
     add_tasks(workspace, make_tasks(8))
-    with StubServer() as stub, StubServer(_teacher, rates={"5xx": 1.0}) as extractor:
+    with StubServer() as stub, StubServer(_teacher, rates={"5xx": 0.4}) as extractor:
         config = add_stub(workspace, stub.base_url)
         add_stub(workspace, extractor.base_url, "extractor", context_length=16_000, retries=0)
         run = learn(workspace, config.model_copy(update={"extraction_endpoint": "extractor"}))
-        assert len(run.extraction.not_contrasted) == run.tally.informative
+        failed = len(run.extraction.not_contrasted)
+        assert 0 < failed <= run.tally.informative
         extractor.rates = {}
         calls = stub.stats()["calls"]
-        assert workspace.learning.retry(run.id, "test") == run.tally.informative
+        assert workspace.learning.retry(run.id, "test") == failed
         again = workspace.learning.work(run.id, "test")
         assert stub.stats()["calls"] == calls
     assert (again.status, again.extraction.not_contrasted) == ("done", {})
@@ -320,7 +321,8 @@ def test_calls_before_a_kill_are_not_free(workspace: Workspace) -> None:
             workspace.learning.work(run.id, "test", stop_at_five)
         assert workspace.store.runs.get(run.id).spent.calls >= 20
         done = workspace.learning.work(run.id, "test")
-        assert done.spent.calls == stub.stats()["calls"]
+        # What was under way when it was killed may not have left yet: it is booked all the same.
+        assert stub.stats()["calls"] <= done.spent.calls <= stub.stats()["calls"] + 1
 
 
 def test_a_run_says_how_many_groups_got_a_lesson(workspace: Workspace) -> None:

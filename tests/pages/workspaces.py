@@ -7,8 +7,8 @@ from pathlib import Path
 
 from core.experience import Add, Delete, Evidence, Finding, Merge, Modify, Operation, Proposal
 from core.rollout import Extraction, Group, Message, Rollout, Score, Step, Task, Trajectory, Usage
-from core.runner import finish
-from core.settings import RunConfig, VerifierSpec
+from core.settings import RewardConfig, RunConfig, VerifierSpec
+from core.settling import settle
 from core.workspace import Workspace
 
 AT = "2026-11-29T18:30:00Z"
@@ -132,7 +132,7 @@ def add_run(
         actor="ann",
     )
     waiting = runs.waiting(run_id)
-    for n, ((group_id, _, _), task) in enumerate(
+    for n, (place, task) in enumerate(
         zip(waiting[: len(given) - unfinished], given, strict=False)
     ):
         values = PATTERNS[n % len(PATTERNS)]
@@ -140,8 +140,8 @@ def add_run(
             {"trajectory": Trajectory(steps=steps(i), answer="1841")} if agent else {}
             for i in range(len(values))
         ]
-        made = tuple(rollout(group_id, task, i, v, **more[i]) for i, v in enumerate(values))
-        runs.save_group(finish(Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=made)))
+        made = tuple(rollout(place.id, task, i, v, **more[i]) for i, v in enumerate(values))
+        runs.save_group(settle(Group(id=place.id, run_id=run_id, task_id=task.id, rollouts=made), RewardConfig()))
     if unfinished:
         runs.set_status(run_id, "running", "ann")
     else:

@@ -1,0 +1,179 @@
+"""What a run would do, before anything is done: its tasks, their order, its size, and whether it is there already."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from core.errors import InputError
+from core.experience import GENERAL
+from core.library import Library
+from core.record import Record, content_hash
+from core.rollout import Run, Task
+from core.runner import EPOCH_STRIDE
+from core.settings import Endpoint, RunConfig
+from core.store import Store
+from core.workspace.models import Models
+
+CAPS = {"max_calls", "max_tokens_total", "max_cost_usd"}
+"""Settings of a run that do not change what it is."""
+
+LATER = {
+    "epochs",
+    "gate",
+    "reward",
+    "agent",
+    "resample",
+    "rollout_timeout_s",
+    "withhold_answer",
+    "judge_endpoint",
+}
+"""Settings that runs of version 0.1 did not have: left at their default they do not change what a run is."""
+
+
+class Plan(Record):
+    """What a run would do, before anything is done."""
+
+    config: RunConfig
+    tasks: tuple[Task, ...]
+    """In the order of the first epoch."""
+    library_version: int
+    model: str
+    calls: int
+    """Requests for rollouts at most, retries, agents' further turns and extraction apart: a reply that is in the cache
+    costs none."""
+    with_lessons: int = 0
+    """Tasks whose domain the library version has lessons for; the others are asked as they are."""
+    request: str
+    """Hash of what is asked for: the same again is the same run."""
+    resumes: str | None = None
+    """The run of this request that is there already."""
+    finished: bool = False
+    """That run is done; nothing would be sampled."""
+
+    def in_epoch(self, epoch: int) -> list[Task]:
+        """The tasks in the order of an epoch: each once, shuffled by the seed and the epoch."""
+        order = sorted(self.tasks, key=lambda t: t.id)
+        random.Random(self.config.seed + EPOCH_STRIDE * epoch).shuffle(order)
+        return list(self.tasks) if epoch == 0 else order
+
+
+def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
+    """Say what a run would do.
+
+    Raises:
+        InputError: there are no tasks for it, or its settings contradict each other.
+        NotFoundError: there is no such endpoint or library version.
+    """
+    endpoint = models.get(config.endpoint)
+    others = [
+        models.get(name) if name else None for name in (config.extraction_endpoint, config.judge_endpoint)
+    ]
+    _check(config, endpoint)
+    tasks = _seeded(store.tasks.select(config.split, config.domains), config)
+    if not tasks:
+        raise InputError(_no_tasks(config, store.tasks.counts()))
+    request = _request(config, endpoint, others, tasks)
+    head = store.versions.head()
+    wanted = config.library_version
+    version = head if wanted is None else store.versions.get(wanted).number
+    there = store.runs.by_request(request)
+    if there and there.status == "done" and version not in _own_versions(store, there):
+        there = None  # the library moved on since: the same request is new work
+    each = 1 if endpoint.sends_n and config.agent is None else config.group_size
+    return Plan(
+        config=config,
+        tasks=tuple(tasks),
+        library_version=there.library_version if there else version,
+        model=endpoint.model,
+        calls=len(tasks) * config.epochs * each,
+        request=request,
+        with_lessons=_with_lessons(tasks, store.versions.library(version)),
+        resumes=there.id if there else None,
+        finished=there is not None and there.status == "done",
+    )
+
+
+def _check(config: RunConfig, endpoint: Endpoint) -> None:
+    if config.max_cost_usd is not None and not (endpoint.price_in or endpoint.price_out):
+        raise InputError(
+            f"A cap on money cannot hold: {endpoint.name} has no price. Give it one (--price-in, --price-out), "
+            "or cap the calls or tokens."
+        )
+    if config.max_tokens >= endpoint.context_length:
+        raise InputError(
+            f"max_tokens {config.max_tokens} leaves no room for a prompt: {endpoint.name} has a context of "
+            f"{endpoint.context_length} tokens. Choose a smaller --max-tokens."
+        )
+    if config.gate != "none" and config.split != "train":
+        raise InputError(
+            f"The gate {config.gate!r} publishes lessons between batches, and only train tasks teach: leave it out, or "
+            "take --split train."
+        )
+
+
+def _request(
+    config: RunConfig, endpoint: Endpoint, others: Sequence[Endpoint | None], tasks: Sequence[Task]
+) -> str:
+    models = [_identity(endpoint), *(_identity(e) if e else None for e in others)]
+    if models[-1] is None:
+        models.pop()  # as it was before there were judges
+    return content_hash([_asked(config), models, [t.canonical() for t in tasks]])
+
+
+def _own_versions(store: Store, run: Run) -> set[int | None]:
+    """The version that a run began with, and those that its gate made."""
+    return {run.library_version, *(batch.published_in for batch in store.runs.batches(run.id))}
+
+
+def _asked(config: RunConfig) -> dict[str, JsonValue]:
+    """What a run is known by: its settings without its caps, and without those that came later and say nothing."""
+    asked = config.model_dump(mode="json", exclude=CAPS)
+    plain = RunConfig().model_dump(mode="json")
+    return {k: v for k, v in asked.items() if k not in LATER or v != plain[k]}
+
+
+def _identity(endpoint: Endpoint) -> dict[str, JsonValue]:
+    """What of an endpoint decides about the replies; its prices, limits and key do not."""
+    kept = {
+        "name",
+        "base_url",
+        "model",
+        "context_length",
+        "injection_tokens",
+        "sends_seed",
+        "json_schema",
+        "extra",
+    }
+    return endpoint.model_dump(mode="json", include=kept)
+
+
+def _with_lessons(tasks: Sequence[Task], library: Library) -> int:
+    domains = {e.domain for e in library}
+    return sum(GENERAL in domains or t.domain in domains for t in tasks)
+
+
+def _seeded(tasks: Sequence[Task], config: RunConfig) -> list[Task]:
+    """The tasks of a run in their seeded order; with a limit, the first so many of each domain."""
+    order = sorted(tasks, key=lambda t: t.id)
+    random.Random(config.seed).shuffle(order)
+    if config.limit is None:
+        return order
+    taken: Counter[str] = Counter()
+    kept = []
+    for task in order:
+        if taken[task.domain] < config.limit:
+            kept.append(task)
+        taken[task.domain] += 1
+    return kept
+
+
+def _no_tasks(config: RunConfig, counts: Mapping[str, Mapping[str, int]]) -> str:
+    if not counts:
+        return "There are no tasks yet: import some with `winnow tasks import FILE`, or try `winnow demo`."
+    there = "; ".join(f"{d} ({', '.join(f'{n} {s}' for s, n in by.items())})" for d, by in counts.items())
+    asked = f" of {', '.join(config.domains)}" if config.domains else ""
+    return f"There are no {config.split} tasks{asked}; the workspace has {there}."

@@ -1,0 +1,329 @@
+"""One process's work on a run: groups go through all stages as they come, and only consolidation waits.
+
+Without a gate a portion is an epoch: all its batches are sampled and taught side by side, and lessons are drawn once,
+at the end, from all that was counted. With a gate a portion is one batch: its lessons are written down (and published,
+or waited for) before the next one is sampled under the then newest version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from core.advantage import mean_deviation
+from core.errors import ApplyError, InputError
+from core.evidence import Seen
+from core.executor import LocalExecutor
+from core.library import Library
+from core.ports import Progress
+from core.review import Review
+from core.rollout import Batch, Group, Run, RunStatus, Task
+from core.runner import Assignment, Runner
+from core.settings import Resample
+from core.store import Store
+from core.workspace.drawing import Found, draw
+from core.workspace.models import Models
+from core.workspace.prompts import Prompts
+from core.workspace.proposing import save_proposals
+from core.workspace.scoring import Scoring
+
+if TYPE_CHECKING:
+    from core.extraction.contrast import SemanticAdvantage
+    from core.extraction.with_model import Learned, Taught, Teacher
+    from core.llm import Access
+
+Place = tuple[int, int]
+"""Epoch and batch."""
+
+Item = tuple[Place, str | Assignment]
+"""A group that is there already, by its id, or one that is to be sampled."""
+
+
+@dataclass
+class _Batches:
+    """What is under way of the batches of one portion: each is consolidated when its last group has come."""
+
+    open: Counter[Place] = field(default_factory=Counter)
+    taught: defaultdict[Place, list[Taught]] = field(default_factory=lambda: defaultdict(list))
+    consolidating: dict[Place, asyncio.Task[Learned]] = field(default_factory=dict)
+
+
+class Execution:
+    """Does what is missing of one run."""
+
+    def __init__(
+        self, store: Store, models: Models, run: Run, actor: str, access: Access, progress: Progress
+    ) -> None:
+        self._store = store
+        self._models = models
+        self._run = run
+        self._config = run.config
+        self._actor = actor
+        self._access = access
+        self._progress = progress
+        self._executor = LocalExecutor()
+        self._seen = Seen()
+        self._strengths: dict[str, float] = {}
+        self._total = self._finished = 0
+
+    async def finish(self) -> RunStatus:
+        """Work until the run is done, or until its gate waits for a person; gives the status that it is in then.
+
+        Raises:
+            ModelUnavailableError, BudgetError, InputError, StoppedError: what was finished is kept.
+        """
+        tally = self._run.tally
+        self._total, self._finished = tally.total, tally.total - tally.waiting
+        self._progress("rollouts", self._finished, self._total)
+        gated = self._config.gate != "none"
+        learned: list[Learned] = []
+        try:
+            for portion in self._portions(gated):
+                if self._nothing_left_to_learn(portion[0].epoch):
+                    break
+                if gated and self._waits_for_review():
+                    return "review"
+                if gated and self._is_drawn(portion):
+                    self._recall(portion)
+                    continue
+                library = self._pinned(portion)
+                found = await self._work_on(portion, library)
+                if gated:
+                    await self._conclude(portion[0], library, found)
+                else:
+                    learned += found
+            if gated and self._waits_for_review():
+                return "review"
+            if not gated and self._config.split == "train":
+                library = self._store.versions.library(self._run.library_version)
+                epoch = self._config.epochs - 1
+                drawn = await self._drawn(library, learned, epoch)
+                save_proposals(self._store, self._run, library, drawn, self._actor, epoch=epoch)
+            return "done"
+        finally:
+            self._executor.close()
+
+    # --- portions ---
+
+    def _portions(self, gated: bool) -> list[list[Batch]]:
+        batches = self._store.runs.batches(self._run.id)
+        if gated:
+            return [[batch] for batch in batches]
+        epochs: defaultdict[int, list[Batch]] = defaultdict(list)
+        for batch in batches:
+            epochs[batch.epoch].append(batch)
+        return list(epochs.values())
+
+    def _nothing_left_to_learn(self, epoch: int) -> bool:
+        """Stop early: when an epoch brought nothing informative, the next one would not either."""
+        if epoch == 0 or self._store.runs.informative_in(self._run.id, epoch - 1):
+            return False
+        reason = f"not sampled: nothing was informative in epoch {epoch}"
+        return self._store.runs.skip_from(self._run.id, epoch, reason, self._actor) > 0
+
+    def _is_drawn(self, portion: Sequence[Batch]) -> bool:
+        waiting = {(w.epoch, w.batch) for w in self._store.runs.waiting(self._run.id)}
+        return all(b.extraction is not None and (b.epoch, b.batch) not in waiting for b in portion)
+
+    def _pinned(self, portion: Sequence[Batch]) -> Library:
+        """The version that a portion is sampled under: what it began with, else the newest where there is a gate."""
+        version = portion[0].library_version
+        if version is None:
+            first = (portion[0].epoch, portion[0].batch) == (0, 0)
+            head = self._run.library_version if first else self._store.versions.head()
+            version = head if self._config.gate != "none" else self._run.library_version
+            for batch in portion:
+                self._store.runs.start_batch(self._run.id, batch.epoch, batch.batch, version)
+        return self._store.versions.library(version)
+
+    def _recall(self, portion: Sequence[Batch]) -> None:
+        """Count the groups of a batch that is concluded: evidence is counted over the run so far."""
+        for batch in portion:
+            for group in self._store.runs.groups(
+                self._run.id, "informative", place=(batch.epoch, batch.batch)
+            ):
+                self._count(self._task(group.task_id), group)
+
+    # --- groups ---
+
+    async def _work_on(self, portion: Sequence[Batch], library: Library) -> list[Learned]:
+        """Sample and teach the groups of a portion, each through all stages as it comes."""
+        teacher = self._teacher(library)
+        runner = self._runner(library)
+        batches = _Batches()
+        places = [(b.epoch, b.batch) for b in portion]
+        items = self._items(places)
+        batches.open.update(place for place, _ in items)
+
+        async def through(item: Item) -> None:
+            place, todo = item
+            groups = await self._groups(todo, runner)
+            for group in groups:
+                if taught := await self._teach(group, teacher):
+                    batches.taught[place].append(taught)
+            batches.open[place] -= 1
+            if teacher is not None and not batches.open[place] and batches.taught[place]:
+                consolidating = teacher.consolidate(batches.taught.pop(place), strengths=self._strengths)
+                batches.consolidating[place] = asyncio.create_task(consolidating)
+
+        try:
+            async for _ in self._executor.stream(through, items, at_once=self._at_once()):
+                pass
+            return [await batches.consolidating[place] for place in sorted(batches.consolidating)]
+        finally:
+            for task in batches.consolidating.values():
+                task.cancel()
+
+    def _items(self, places: Sequence[Place]) -> list[Item]:
+        """What is to go through: informative groups that are there already, by id, and those still to be sampled."""
+        runs, run_id = self._store.runs, self._run.id
+        there: list[Item] = [(p, g) for p in places for g in runs.group_ids(run_id, "informative", p)]
+        to_sample: list[Item] = [
+            (
+                (w.epoch, w.batch),
+                Assignment(
+                    group_id=w.id,
+                    run_id=run_id,
+                    task=self._task(w.task_id),
+                    epoch=w.epoch,
+                    batch=w.batch,
+                    attempt=w.attempt,
+                    temperature=w.temperature,
+                ),
+            )
+            for w in runs.waiting(run_id)
+            if (w.epoch, w.batch) in places
+        ]
+        return there + to_sample
+
+    async def _groups(self, todo: str | Assignment, runner: Runner) -> list[Group]:
+        """The group that is meant, and those that its task was sampled anew for; all of them are stored."""
+        if isinstance(todo, str):
+            return [self._store.runs.group(todo)]
+        groups = []
+        while True:
+            group = await runner.sample(todo)
+            again = self._store.runs.save_group(group, self._resample(group))
+            self._finished += 1
+            self._total += again is not None
+            self._progress("rollouts", self._finished, self._total)
+            groups.append(group)
+            if again is None:
+                return groups
+            todo = replace(todo, group_id=again.id, attempt=again.attempt, temperature=again.temperature)
+
+    def _resample(self, group: Group) -> Resample | None:
+        again = self._config.resample
+        wanted = again is not None and group.status == "uninformative" and group.attempt < again.attempts
+        return again if wanted else None
+
+    async def _teach(self, group: Group, teacher: Teacher | None) -> Taught | None:
+        """Count an informative group, and have a model contrast it; what the model said is stored at once."""
+        if group.status != "informative":
+            return None
+        task = self._task(group.task_id)
+        if task.split != "train":  # trial tasks select and final tasks report (DESIGN 2.10)
+            return None
+        self._count(task, group)
+        if teacher is None:
+            return None
+        taught = await teacher.teach(task, group)
+        self._store.runs.save_critiques(
+            {s.rollout_id: s.text for s in taught.summaries},
+            {a.rollout_id: _in_words(a) for a in taught.advantages},
+            {group.id: taught.raw_reply},
+        )
+        return taught
+
+    def _count(self, task: Task, group: Group) -> None:
+        self._seen.add(task, group)
+        self._strengths[group.id] = mean_deviation([r.extrinsic for r in group.rollouts])
+
+    # --- lessons ---
+
+    async def _drawn(self, library: Library, learned: Sequence[Learned], epoch: int) -> Found:
+        self._progress("evidence", 0, 1)
+        found = await self._executor.call(
+            draw, self._run, self._seen, list(library), learned, self._strengths, epoch
+        )
+        self._progress("evidence", 1, 1)
+        return found
+
+    async def _conclude(self, batch: Batch, library: Library, learned: Sequence[Learned]) -> None:
+        """Write down the proposals of a batch, and publish the valid ones where the gate says so."""
+        found = await self._drawn(library, learned, batch.epoch)
+        with self._store.writing():
+            ids = save_proposals(
+                self._store, self._run, library, found, self._actor, batch=batch, epoch=batch.epoch
+            )
+            if self._config.gate == "auto":
+                self._publish(batch, ids)
+
+    def _publish(self, batch: Batch, ids: Sequence[str]) -> None:
+        review = Review(self._store)
+        actor = f"{self._actor} (auto gate of {self._run.id})"
+        approved = []
+        for proposal_id in ids:
+            try:
+                approved.append(review.approve(proposal_id, actor).id)
+            except (ApplyError, InputError):  # too long, or against another one: it waits for a person
+                continue
+        if approved:
+            message = f"{self._run.id}, epoch {batch.epoch + 1}, batch {batch.batch + 1}"
+            version = review.publish(message, actor, only=approved)
+            self._store.runs.set_published(self._run.id, batch.epoch, batch.batch, version.number)
+
+    def _waits_for_review(self) -> bool:
+        """Whether proposals of this run wait for a decision, or to be published."""
+        if self._config.gate != "review":
+            return False
+        return self._store.proposals.page(["proposed", "approved"], run_id=self._run.id, limit=1)[1] > 0
+
+    # --- parts ---
+
+    def _teacher(self, library: Library) -> Teacher | None:
+        from core.extraction.with_model import Teacher
+
+        name = self._config.extraction_endpoint
+        if not name or self._config.split != "train":
+            return None
+        return Teacher(
+            list(library),
+            self._access.chat(name, "extraction"),
+            run_id=self._run.id,
+            seed=self._config.seed,
+            withhold_answer=self._config.withhold_answer,
+            progress=self._progress,
+        )
+
+    def _runner(self, library: Library) -> Runner:
+        endpoint = self._models.get(self._config.endpoint)
+        scoring = Scoring(self._config, self._store, self._models)
+        return Runner(
+            model=self._access.chat(endpoint.name, "rollout"),
+            config=self._config,
+            library_version=library.version,
+            prompt=Prompts(library, endpoint, self._config, self._store, self._models),
+            score=scoring.score,
+            explore=scoring.explore if "epistemic" in self._config.reward.by_component else None,
+        )
+
+    def _at_once(self) -> int:
+        """Groups that are under way at once: enough that no endpoint has a free slot while there is work."""
+        names = [self._config.endpoint, self._config.extraction_endpoint]
+        endpoints = [self._models.get(name) for name in names if name]
+        return max(endpoint.concurrency for endpoint in endpoints) + 1
+
+    def _task(self, task_id: str) -> Task:
+        found = self._store.tasks.find(task_id)
+        if found is None:
+            raise AssertionError("groups refer to tasks by a foreign key")
+        return found
+
+
+def _in_words(advantage: SemanticAdvantage) -> str:
+    step = f" (deciding step: {advantage.deciding_step})" if advantage.deciding_step else ""
+    return f"{advantage.verdict}: {advantage.why}{step}"
