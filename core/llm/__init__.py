@@ -1,18 +1,24 @@
-"""Model access: any OpenAI-compatible endpoint, with retries, budget and cache."""
+"""Model access: any OpenAI-compatible endpoint, with retries, budget, limits and cache."""
 
+from core.llm.access import Access
 from core.llm.budget import Budget
-from core.llm.cache_key import CallCache, cache_key
-from core.llm.client import Address, Connect, OpenAIChat, fixed_address
+from core.llm.chat import OpenAIChat
+from core.llm.connection import Address, Connect, fixed_address
+from core.llm.ledger import Entry, Kept, Ledger
+from core.llm.line import Terms
 from core.llm.probe import Probe, probe
 
 __all__ = [
+    "Access",
     "Address",
     "Budget",
-    "CallCache",
     "Connect",
+    "Entry",
+    "Kept",
+    "Ledger",
     "OpenAIChat",
     "Probe",
-    "cache_key",
+    "Terms",
     "fixed_address",
     "probe",
 ]

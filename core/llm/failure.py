@@ -17,6 +17,9 @@ from core.trust import scrub
 RETRIED = frozenset({408, 409, 425, 429})
 """Status codes that another try may cure, besides all from 500 on."""
 
+CROWDED = frozenset({429, 503, 529})
+"""Status codes of a server that is asked too much."""
+
 SHOWN = 300
 """Characters of an upstream message that are shown."""
 
@@ -41,6 +44,8 @@ class Failure:
     """The endpoint cannot be used at all, whatever is asked."""
     after_s: float | None = None
     """Seconds that the server asks to wait."""
+    crowded: bool = False
+    """The server is asked too much."""
     sent: bool = True
     """False when no connection came about: nothing left this machine."""
     billed: bool = False
@@ -121,7 +126,10 @@ def refused(
     if status in RETRIED or status >= 500:
         what = "is asked too often" if status == 429 else "has trouble of its own"
         return Failure(
-            f"Endpoint {name} {what} ({status}): {said}.", retry=True, after_s=retry_after_s(headers, now)
+            f"Endpoint {name} {what} ({status}): {said}.",
+            retry=True,
+            after_s=retry_after_s(headers, now),
+            crowded=status in CROWDED,
         )
     if status == 413 or _TOO_LONG.search(facts):
         return Failure(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.errors import WinnowError
+from core.llm.access import Access
 from core.llm.budget import Budget
-from core.llm.client import Connect, OpenAIChat
+from core.llm.connection import Connect, fixed_address
+from core.llm.ledger import Entry, Kept, Ledger
+from core.llm.line import Terms
 from core.ports import Completion, Sampling
 from core.record import Record
 from core.rollout import Message
@@ -45,38 +49,46 @@ class Probe(Record):
     """Why it cannot be used, in one sentence; empty when it can."""
 
 
-async def probe(endpoint: Endpoint, *, connect: Connect | None = None) -> Probe:
-    """Ask the endpoint a few tiny questions (at most seven requests, some 200 tokens). Never raises a WinnowError."""
+async def probe(
+    endpoint: Endpoint,
+    *,
+    connect: Callable[[Endpoint], Connect] = fixed_address,
+    ledger: Ledger | None = None,
+) -> Probe:
+    """Ask the endpoint a few tiny questions (at most seven requests, some 200 tokens). Never raises a WinnowError.
+
+    Replies are asked for anew each time; `ledger` is only told what was sent.
+    """
     result = Probe(endpoint=endpoint.name, model=endpoint.model)
+    asking = _Asking(connect, ledger)
     started = time.perf_counter()
-    budget = Budget()
     try:
-        (first,) = await _ask(endpoint, connect, [0], budget)
+        (first,) = await asking.ask(endpoint, [0])
     except WinnowError as e:
-        return result.model_copy(update={"problem": str(e), "reachable": budget.spent.calls > 0})
+        return result.model_copy(update={"problem": str(e), "reachable": asking.calls > 0})
     if isinstance(first, str):
         return result.model_copy(update={"problem": first, "reachable": True})
     update: dict[str, Any] = {"reachable": True, "answered": True, "latency_s": time.perf_counter() - started}
     try:
-        update["sends_n"] = await _takes_n(endpoint, connect)
-        update["sends_seed"] = await _keeps_seed(endpoint, connect)
-        update["json_schema"] = await _enforces_schema(endpoint, connect)
+        update["sends_n"] = await _takes_n(endpoint, asking)
+        update["sends_seed"] = await _keeps_seed(endpoint, asking)
+        update["json_schema"] = await _enforces_schema(endpoint, asking)
     except WinnowError as e:
         update["problem"] = str(e)
     return result.model_copy(update=update)
 
 
-async def _takes_n(endpoint: Endpoint, connect: Connect | None) -> bool:
-    budget = Budget()
-    replies = await _ask(endpoint.model_copy(update={"sends_n": True}), connect, [0, 1], budget)
-    return budget.spent.calls == 1 and all(isinstance(r, Completion) for r in replies)
+async def _takes_n(endpoint: Endpoint, asking: _Asking) -> bool:
+    before = asking.calls
+    replies = await asking.ask(endpoint.model_copy(update={"sends_n": True}), [0, 1])
+    return asking.calls == before + 1 and all(isinstance(r, Completion) for r in replies)
 
 
-async def _keeps_seed(endpoint: Endpoint, connect: Connect | None) -> bool | None:
+async def _keeps_seed(endpoint: Endpoint, asking: _Asking) -> bool | None:
     """True when one seed gives one text and another seed another; None when all are alike."""
     seeded = endpoint.model_copy(update={"sends_seed": True, "sends_n": False})
-    first, other = await _ask(seeded, connect, [0, 1])
-    (again,) = await _ask(seeded, connect, [0])
+    first, other = await asking.ask(seeded, [0, 1])
+    (again,) = await asking.ask(seeded, [0])
     texts = [r.text for r in (first, again, other) if isinstance(r, Completion)]
     if len(texts) < 3:
         return False
@@ -85,9 +97,8 @@ async def _keeps_seed(endpoint: Endpoint, connect: Connect | None) -> bool | Non
     return True if texts[0] != texts[2] else None
 
 
-async def _enforces_schema(endpoint: Endpoint, connect: Connect | None) -> bool:
-    able = endpoint.model_copy(update={"json_schema": True})
-    (reply,) = await _ask(able, connect, [0], schema=SCHEMA)
+async def _enforces_schema(endpoint: Endpoint, asking: _Asking) -> bool:
+    (reply,) = await asking.ask(endpoint.model_copy(update={"json_schema": True}), [0], schema=SCHEMA)
     if not isinstance(reply, Completion):
         return False
     try:
@@ -96,19 +107,32 @@ async def _enforces_schema(endpoint: Endpoint, connect: Connect | None) -> bool:
         return False
 
 
-async def _ask(
-    endpoint: Endpoint,
-    connect: Connect | None,
-    replicates: list[int],
-    budget: Budget | None = None,
-    *,
-    schema: str | None = None,
-) -> list[Completion | str]:
-    brief = endpoint.model_copy(update={"retries": min(1, endpoint.retries)})
-    chat = OpenAIChat(brief, connect=connect, budget=budget)
-    question = Message(role="user", content="Write one short sentence about a town that you like.")
-    sampling = Sampling(temperature=1.0, max_tokens=64 if schema else 16, seed=1, json_schema=schema)
-    try:
-        return await chat.complete([question], sampling, replicates)
-    finally:
-        await chat.aclose()
+class _Asking:
+    """Asks the same endpoint in several manners; it is a `Ledger` that has no reply to give."""
+
+    def __init__(self, connect: Callable[[Endpoint], Connect], ledger: Ledger | None) -> None:
+        self._connect = connect
+        self._ledger = ledger
+        self._budget = Budget()
+
+    @property
+    def calls(self) -> int:
+        """Requests that left this machine so far."""
+        return self._budget.spent.calls
+
+    def get(self, key: str) -> str | None:
+        return None
+
+    def write(self, replies: Sequence[Kept], sent: Sequence[Entry]) -> None:
+        if self._ledger is not None:
+            self._ledger.write([], sent)
+
+    async def ask(
+        self, endpoint: Endpoint, replicates: list[int], *, schema: str | None = None
+    ) -> list[Completion | str]:
+        brief = endpoint.model_copy(update={"retries": min(1, endpoint.retries)})
+        question = Message(role="user", content="Write one short sentence about a town that you like.")
+        sampling = Sampling(temperature=1.0, max_tokens=64 if schema else 16, seed=1, json_schema=schema)
+        terms = Terms(budget=self._budget, ledger=self)
+        async with Access(lambda name: brief, terms, self._connect) as access:
+            return await access.chat(brief.name, "test").complete([question], sampling, replicates)

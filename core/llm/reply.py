@@ -149,11 +149,11 @@ def _usable(listed: Sequence[Any], n: int) -> dict[int, Choice]:
         if type(index) is not int or not 0 <= index < n or index in found:
             continue
         reason = item.get("finish_reason")
-        found[index] = Choice(_whole(text), reason if isinstance(reason, str) else None)
+        found[index] = Choice(whole(text), reason if isinstance(reason, str) else None)
     return found
 
 
-def _whole(text: str) -> str:
+def whole(text: str) -> str:
     """The text with halves of surrogate pairs, which no database can hold, as U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

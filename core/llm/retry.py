@@ -1,4 +1,4 @@
-"""How long to wait before a request is made again."""
+"""How long a request waits by itself before it is made again (see `core.llm.pace` for what all wait for together)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ LONGEST_RETRY_AFTER_S = 120.0
 """A server that asks for more is asked again after this; the reply then fails, and a later run makes it good."""
 
 
-def delay_s(attempt: int, asked_for_s: float | None, rng: random.Random) -> float:
-    """Seconds before attempt 1, 2, ...: exponential with full jitter, on top of what the server asked for.
+def delay_s(attempt: int, rng: random.Random) -> float:
+    """Seconds before attempt 1, 2, ...: exponential with full jitter.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (the variant "full jitter").
     """
-    jitter = rng.uniform(0, min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (attempt - 1)))
-    if asked_for_s is None:
-        return jitter
-    # All that were turned away together must not come back together, but none of them early.
-    return asked_for_s + min(jitter, FIRST_DELAY_S)
+    return rng.uniform(0, min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (attempt - 1)))
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.ports import Completion
 from core.record import content_hash
 from core.store.database import Database
 from core.store.events import Clock
@@ -25,17 +23,18 @@ class Calls:
         self._database = database
         self._clock = clock
 
-    def get(self, key: str) -> Completion | None:
-        found = self._database.value("SELECT completion FROM calls WHERE key = ?", key)
-        return Completion(**json.loads(found)) if found else None
+    def get(self, key: str) -> str | None:
+        """The reply as JSON, or None."""
+        found: str | None = self._database.value("SELECT completion FROM calls WHERE key = ?", key)
+        return found
 
-    def put_many(self, entries: Sequence[tuple[str, Completion]]) -> None:
-        """Keep replies, all in one transaction; one that is there already stays."""
+    def put_many(self, entries: Sequence[tuple[str, str]]) -> None:
+        """Keep replies as JSON, all in one transaction; one that is there already stays."""
+        at = self._clock()
         with self._database.writing():
             for key, completion in entries:
                 self._database.execute(
-                    "INSERT INTO calls VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
-                    *(key, completion.canonical(), self._clock()),
+                    "INSERT INTO calls VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING", key, completion, at
                 )
 
 

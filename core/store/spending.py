@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from core.record import Record
+from core.llm.ledger import Entry
 from core.rollout import SpendRow, Usage
 from core.store.database import Database, Row
 from core.store.events import Clock
+
+__all__ = ["By", "Entry", "Spending"]
 
 By = Literal["run", "endpoint", "day", "stage"]
 _LABELS: dict[By, str] = {
@@ -23,17 +25,6 @@ _SUMS = (
 )
 
 
-class Entry(Record):
-    """One request that left this machine; a reply from the cache is none."""
-
-    run_id: str
-    """Empty where it was made outside of a run."""
-    endpoint: str
-    stage: str
-    """"rollout", "extraction", "judge"."""
-    usage: Usage
-
-
 class Spending:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -41,19 +32,15 @@ class Spending:
 
     def book(self, entries: Sequence[Entry]) -> None:
         """Write down what was sent; in one transaction with the replies where one is open."""
+        at = self._clock()
         with self._database.writing():
             for entry in entries:
+                used = entry.usage
                 self._database.execute(
                     "INSERT INTO spend (at, run_id, endpoint, stage, calls, prompt_tokens, completion_tokens, cost_usd)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    self._clock(),
-                    entry.run_id,
-                    entry.endpoint,
-                    entry.stage,
-                    entry.usage.calls,
-                    entry.usage.prompt_tokens,
-                    entry.usage.completion_tokens,
-                    entry.usage.cost_usd,
+                    *(at, entry.run_id, entry.endpoint, entry.stage),
+                    *(used.calls, used.prompt_tokens, used.completion_tokens, used.cost_usd),
                 )
 
     def of_run(self, run_id: str) -> Usage:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from core.errors import InputError, NotFoundError
+from core.ports import Wishes, go
 from core.settings import EMBEDDED, ROLES, Endpoint, Role
 from core.store import Store
 
 if TYPE_CHECKING:
-    from core.llm import Address, Budget, OpenAIChat, Probe
+    from core.llm import Access, Address, Budget, Connect, Entry, Kept, OpenAIChat, Probe
     from core.ports import Embedder
 
 
@@ -88,30 +90,41 @@ class Models:
             self.get(name)
         self._store.endpoints.set_role(role, name, actor)
 
+    def access(self, budget: Budget | None = None, run_id: str = "", wishes: Wishes = go) -> Access:
+        """A run's way to the endpoints, with retries, limits, cache and books; an async context manager.
+
+        Args:
+            budget: the caps of the run; None has none.
+            run_id: under which the requests are booked; empty outside of a run.
+            wishes: asked before anything is sent.
+        """
+        from core.llm import Access, Budget, Terms
+
+        terms = Terms(
+            budget=budget or Budget(), ledger=WorkspaceLedger(self._store), run_id=run_id, wishes=wishes
+        )
+        return Access(self.get, terms, connection)
+
     def chat(self, name: str, budget: Budget | None = None) -> OpenAIChat:
-        """A client of an endpoint, with retries, budget and the workspace's cache.
+        """A client of an endpoint whose requests are not booked: for callers that do that themselves.
 
         Raises:
             NotFoundError: there is no such endpoint.
-            TrustError, InputError: its key cannot be read.
         """
-        from core.llm import OpenAIChat
+        from core.llm import Access, Budget, Terms
 
-        endpoint = self.get(name)
-        connect = _connect_embedded if name == EMBEDDED else None
-        return OpenAIChat(
-            endpoint, connect=connect, cache=self._store.calls, budget=budget, rng=random.Random()
-        )
+        terms = Terms(budget=budget or Budget(), ledger=WorkspaceLedger(self._store, books=False))
+        return Access(self.get, terms, connection).chat(name, "")
 
     def key_present(self, name: str) -> bool | None:
         """Whether the key of an endpoint can be read; None where it needs none. The key itself is not kept."""
         from core.trust import read_key
 
-        variable = self.get(name).key_env
-        if variable is None:
+        endpoint = self.get(name)
+        if endpoint.key_env is None:
             return None
         try:
-            read_key(variable)
+            read_key(endpoint.key_env, host=urlsplit(endpoint.base_url).hostname)
         except InputError:
             return False
         return True
@@ -120,8 +133,7 @@ class Models:
         """Ask an endpoint a short question and tell what it can do."""
         from core.llm import probe
 
-        connect = _connect_embedded if name == EMBEDDED else None
-        return asyncio.run(probe(self.get(name), connect=connect))
+        return asyncio.run(probe(self.get(name), connect=connection, ledger=WorkspaceLedger(self._store)))
 
     def embedder(self) -> Embedder:
         """The embedded sentence embedder.
@@ -148,6 +160,30 @@ def embedded() -> Endpoint:
         json_schema=True,
         extra=dict(local_model.SAMPLING_EXTRA),
     )
+
+
+class WorkspaceLedger:
+    """A `core.llm.Ledger` in a workspace's store."""
+
+    def __init__(self, store: Store, *, books: bool = True) -> None:
+        self._store = store
+        self._books = books
+
+    def get(self, key: str) -> str | None:
+        return self._store.calls.get(key)
+
+    def write(self, replies: Sequence[Kept], sent: Sequence[Entry]) -> None:
+        with self._store.writing():
+            self._store.calls.put_many(replies)
+            if self._books:
+                self._store.spending.book(sent)
+
+
+def connection(endpoint: Endpoint) -> Connect:
+    """How an endpoint is connected to: the embedded one is served on the first request."""
+    from core.llm import fixed_address
+
+    return _connect_embedded if endpoint.name == EMBEDDED else fixed_address(endpoint)
 
 
 async def _connect_embedded() -> Address:

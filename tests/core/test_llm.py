@@ -20,10 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BudgetError, InputError, ModelUnavailableError, TrustError, WinnowError
-from core.llm import Address, Budget, OpenAIChat, cache_key, probe
+from core.llm import Access, Address, Budget, Connect, Entry, Kept, OpenAIChat, Terms, fixed_address, probe
+from core.llm.cache_key import cache_key
 from core.llm.reply import Choice, UnreadableReplyError, count_tokens, read_reply
 from core.llm.retry import FIRST_DELAY_S, LONGEST_DELAY_S, LONGEST_RETRY_AFTER_S, delay_s, retry_after_s
 from core.ports import ChatModel, Completion, Sampling
+from core.record import canonical_json, content_hash
 from core.rollout import Message, Usage
 from core.settings import EMBEDDED, Endpoint
 from tests.stub_server import Asked, Fault, StubServer, solver
@@ -33,26 +35,42 @@ QUESTION = (Message(role="user", content="What is 17 + 25?"),)
 T = TypeVar("T")
 
 
-class MemoryCache:
-    """A `CallCache` that also remembers its transactions."""
+class MemoryLedger:
+    """A `Ledger` that also remembers its transactions."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Completion] = {}
-        self.transactions: list[int] = []
+        self.entries: dict[str, str] = {}
+        self.transactions: list[tuple[int, int]] = []
+        """Replies and requests of each."""
+        self.sent: list[Entry] = []
 
-    def get(self, key: str) -> Completion | None:
+    def get(self, key: str) -> str | None:
         return self.entries.get(key)
 
-    def put_many(self, entries: Sequence[tuple[str, Completion]]) -> None:
-        self.transactions.append(len(entries))
-        self.entries.update(entries)
+    def write(self, replies: Sequence[Kept], sent: Sequence[Entry]) -> None:
+        self.transactions.append((len(replies), len(sent)))
+        self.entries.update(replies)
+        self.sent += sent
+
+    @property
+    def total(self) -> Usage:
+        return sum((e.usage for e in self.sent), Usage())
 
 
-class Sleeps(list[float]):
-    """A `sleep` that only notes what it was asked for."""
+class FakeTime:
+    """A clock that only a `sleep` moves, and what was slept."""
 
-    async def __call__(self, seconds: float) -> None:
-        self.append(seconds)
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
 
 
 def endpoint(stub: StubServer | None = None, **changes: Any) -> Endpoint:
@@ -67,13 +85,23 @@ def run(use: Callable[[OpenAIChat], Coroutine[Any, Any, T]], chat: OpenAIChat) -
         try:
             return await use(chat)
         finally:
-            await chat.aclose()
+            await chat.line.aclose()
 
     return asyncio.run(main())
 
 
+def access_to(
+    *targets: Endpoint, time: FakeTime | None = None, connect: Connect | None = None, **terms: Any
+) -> Access:
+    """An access to these endpoints, on a clock of its own, so that nothing waits."""
+    time = time or FakeTime()
+    known = {t.name: t for t in targets}
+    told = Terms(**{"rng": random.Random(1), "sleep": time.sleep, "clock": time.clock} | terms)
+    return Access(known.__getitem__, told, fixed_address if connect is None else lambda _: connect)
+
+
 def chat_with(target: Endpoint, **parts: Any) -> OpenAIChat:
-    return OpenAIChat(target, **{"rng": random.Random(1), "sleep": Sleeps()} | parts)
+    return access_to(target, **parts).chat(target.name, "test")
 
 
 def ask(
@@ -135,13 +163,13 @@ def test_replies_come_in_the_order_of_the_replicates_asked_for() -> None:
 
 def test_of_a_partial_reply_only_what_is_missing_is_asked_for_again() -> None:
     with StubServer(lambda asked: str(asked.seed), faults=[Fault("partial", keep=(0, 3))]) as stub:
-        cache = MemoryCache()
-        replies = ask(chat_with(endpoint(stub, sends_n=True), cache=cache), range(5))
+        ledger = MemoryLedger()
+        replies = ask(chat_with(endpoint(stub, sends_n=True), ledger=ledger), range(5))
         assert texts(replies) == ["0", "1", "2", "3", "4"]
         assert stub.stats()["answered_again"] == 0
         assert stub.requests[0].body["n"] == 5
         assert sorted((r.body["seed"], r.body.get("n", 1)) for r in stub.requests[1:]) == [(1, 2), (4, 1)]
-        assert sorted(cache.transactions) == [1, 2, 2]
+        assert len(ledger.entries) == sum(replies for replies, _ in ledger.transactions) == 5
 
 
 def test_a_server_that_ignores_n_still_gives_every_reply_and_none_is_paid_twice() -> None:
@@ -211,7 +239,7 @@ def test_a_schema_is_not_sent_to_an_endpoint_that_cannot_enforce_it() -> None:
 
 def test_extra_may_not_set_what_tells_replies_apart() -> None:
     with pytest.raises(InputError, match="extra may not set n, seed"):
-        OpenAIChat(endpoint(extra={"seed": 1, "n": 2, "top_k": 3}))
+        chat_with(endpoint(extra={"seed": 1, "n": 2, "top_k": 3}))
 
 
 def test_the_key_is_sent_as_bearer_and_nothing_of_this_machine_besides(
@@ -276,15 +304,14 @@ def fault_name(fault: Fault) -> str:
 @pytest.mark.parametrize("fault", TRANSIENT, ids=fault_name)
 def test_what_another_try_may_cure_is_tried_again(fault: Fault) -> None:
     with StubServer(faults=[fault, fault]) as stub:
-        sleeps = Sleeps()
-        chat = chat_with(endpoint(stub, sends_n=True), sleep=sleeps)
+        time = FakeTime()
+        chat = chat_with(endpoint(stub, sends_n=True), time=time)
         assert texts(ask(chat, range(3))) == [
             solver(Asked(stub.requests[0].body["messages"], i, {})) for i in range(3)
         ]
         assert stub.stats()["calls"] == 3
-        assert chat.budget.spent.calls == 3
-    assert len(sleeps) == 2
-    assert all(0 <= s <= FIRST_DELAY_S * 2**i for i, s in enumerate(sleeps))
+        assert chat.line.terms.budget.spent.calls == 3
+    assert 0 < sum(time.slept) <= FIRST_DELAY_S * (1 + 2)
 
 
 @pytest.mark.parametrize("fault", TRANSIENT, ids=fault_name)
@@ -302,7 +329,7 @@ def test_a_slow_reply_is_given_up_after_the_time_out_and_tried_again() -> None:
     with StubServer(latency_s=0.02, faults=[Fault("slow", factor=100)]) as stub:
         chat = chat_with(endpoint(stub, timeout_s=0.5))
         assert only(ask(chat)).text
-        assert chat.budget.spent.calls == 2
+        assert chat.line.terms.budget.spent.calls == 2
 
 
 def test_a_time_out_bounds_the_whole_reply_not_each_byte_of_it() -> None:
@@ -335,9 +362,9 @@ def test_a_time_out_bounds_the_whole_reply_not_each_byte_of_it() -> None:
 def test_the_server_is_not_asked_again_before_the_time_it_named() -> None:
     fault = Fault("status", 429, {"Retry-After": "7"})
     with StubServer(faults=[fault]) as stub:
-        sleeps = Sleeps()
-        ask(chat_with(endpoint(stub), sleep=sleeps))
-    assert 7 <= sleeps[0] <= 7 + FIRST_DELAY_S
+        time = FakeTime()
+        ask(chat_with(endpoint(stub), time=time))
+    assert 7 <= sum(time.slept) <= 7 + FIRST_DELAY_S
 
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -365,10 +392,11 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
     assert retry_after_s(headers, NOW) == seconds
 
 
-@given(st.integers(1, 10), st.floats(0, LONGEST_RETRY_AFTER_S) | st.none(), st.integers())
-def test_delays_are_jittered_bounded_and_never_early(attempt: int, asked: float | None, seed: int) -> None:
-    delay = delay_s(attempt, asked, random.Random(seed))
-    assert (asked or 0) <= delay <= (asked or 0) + LONGEST_DELAY_S
+@given(st.integers(1, 10), st.integers())
+def test_delays_are_jittered_and_bounded(attempt: int, seed: int) -> None:
+    assert (
+        0 <= delay_s(attempt, random.Random(seed)) <= min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (attempt - 1))
+    )
 
 
 @pytest.mark.parametrize(
@@ -406,14 +434,14 @@ def test_an_over_long_prompt_fails_alone_and_is_not_tried_again() -> None:
 def test_a_server_that_is_not_there_is_said_so_after_the_tries_and_costs_no_call() -> None:
     with StubServer() as gone:
         target = endpoint(gone, retries=2)
-    sleeps = Sleeps()
-    chat = chat_with(target, sleep=sleeps)
+    time = FakeTime()
+    chat = chat_with(target, time=time)
     with pytest.raises(
         ModelUnavailableError, match=r"cannot be reached at http://127\.0\.0\.1:\d+: check that"
     ):
         ask(chat)
-    assert len(sleeps) == 2
-    assert chat.budget.spent == Usage()
+    assert time.slept
+    assert chat.line.terms.budget.spent == Usage()
 
 
 def test_the_address_is_asked_for_anew_after_a_lost_connection() -> None:
@@ -438,7 +466,7 @@ def test_the_address_is_asked_for_anew_after_a_lost_connection() -> None:
 
 def test_an_ordinary_endpoint_needs_a_base_url() -> None:
     with pytest.raises(InputError, match="no base URL"):
-        OpenAIChat(endpoint(base_url=""))
+        chat_with(endpoint(base_url=""))
 
 
 @pytest.mark.parametrize(
@@ -525,7 +553,7 @@ def test_the_usage_of_all_replies_adds_up_to_what_the_server_counted(sends_n: bo
         assert total.calls == stub.stats()["calls"]
         assert total.prompt_tokens + total.completion_tokens == stub.stats()["tokens"]
     assert total.cost_usd == pytest.approx((total.prompt_tokens + 2 * total.completion_tokens) / 1e6)
-    assert chat.budget.spent.model_dump() == pytest.approx(total.model_dump())
+    assert chat.line.terms.budget.spent.model_dump() == pytest.approx(total.model_dump())
 
 
 def test_the_prompt_of_a_request_is_counted_once() -> None:
@@ -577,79 +605,88 @@ def test_token_counts_are_whole_and_keep_the_servers_sum(
 
 
 def test_a_cached_reply_makes_no_call_and_costs_nothing() -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     with StubServer() as stub:
-        first = ask(chat_with(endpoint(stub, sends_n=True), cache=cache), range(4))
-        again_chat = chat_with(endpoint(stub, sends_n=True), cache=cache, budget=Budget(max_calls=0))
+        first = ask(chat_with(endpoint(stub, sends_n=True), ledger=ledger), range(4))
+        again_chat = chat_with(endpoint(stub, sends_n=True), ledger=ledger, budget=Budget(max_calls=0))
         again = ask(again_chat, range(4))
         assert stub.stats()["calls"] == 1
     assert again == [r.model_copy(update={"cached": True}) for r in first if isinstance(r, Completion)]
-    assert again_chat.budget.spent == Usage()
-    assert cache.transactions == [4]
-    assert not any(c.cached for c in cache.entries.values())
+    assert again_chat.line.terms.budget.spent == Usage()
+    assert ledger.transactions == [(4, 1)]
+    assert not any(Completion.model_validate_json(text).cached for text in ledger.entries.values())
 
 
 def test_only_the_replicates_that_are_not_cached_are_asked_for() -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     with StubServer(lambda asked: str(asked.seed)) as stub:
-        ask(chat_with(endpoint(stub, sends_n=True), cache=cache), [1, 2])
-        replies = ask(chat_with(endpoint(stub, sends_n=True), cache=cache), range(5))
+        ask(chat_with(endpoint(stub, sends_n=True), ledger=ledger), [1, 2])
+        replies = ask(chat_with(endpoint(stub, sends_n=True), ledger=ledger), range(5))
         assert stub.stats()["asked_again"] == 0
     assert texts(replies) == ["0", "1", "2", "3", "4"]
     assert [r.cached for r in replies if isinstance(r, Completion)] == [False, True, True, False, False]
 
 
 def test_replies_asked_for_one_by_one_and_together_share_the_cache() -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     with StubServer() as stub:
-        ask(chat_with(endpoint(stub), cache=cache), range(3))
-        ask(chat_with(endpoint(stub, sends_n=True), cache=cache), range(3))
+        ask(chat_with(endpoint(stub), ledger=ledger), range(3))
+        ask(chat_with(endpoint(stub, sends_n=True), ledger=ledger), range(3))
         assert stub.stats()["calls"] == 3
 
 
 def test_failures_are_not_cached() -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     with StubServer(faults=[Fault("malformed")]) as stub:
-        assert isinstance(ask(chat_with(endpoint(stub, retries=0), cache=cache))[0], str)
-        assert cache.entries == {}
-        assert only(ask(chat_with(endpoint(stub), cache=cache))).text
+        assert isinstance(ask(chat_with(endpoint(stub, retries=0), ledger=ledger))[0], str)
+        assert ledger.entries == {}
+        assert only(ask(chat_with(endpoint(stub), ledger=ledger))).text
 
 
 def test_another_attempt_brings_fresh_replies() -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     with StubServer(lambda asked: str(asked.seed)) as stub:
 
         async def use(chat: OpenAIChat) -> list[list[Completion | str]]:
             return [await chat.complete(QUESTION, Sampling(), [0, 1], attempt=a) for a in (0, 1, 0)]
 
-        first, fresh, again = run(use, chat_with(endpoint(stub, sends_n=True), cache=cache))
+        first, fresh, again = run(use, chat_with(endpoint(stub, sends_n=True), ledger=ledger))
         assert stub.stats()["calls"] == 2
     assert set(texts(first)).isdisjoint(texts(fresh))
     assert texts(again) == texts(first)
 
 
 def test_what_came_back_is_stored_even_when_a_sibling_raises() -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     faults = [Fault("slow"), Fault("status", 401), Fault("slow")]
     with StubServer(latency_s=0.02, faults=faults) as stub, pytest.raises(ModelUnavailableError):
-        ask(chat_with(endpoint(stub, concurrency=3), cache=cache), range(3))
-    assert len(cache.entries) == 2
+        ask(chat_with(endpoint(stub, concurrency=3), ledger=ledger), range(3))
+    assert len(ledger.entries) == 2
 
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0.7}
 
 
+def key_of(target: Endpoint, body: dict[str, Any], seed: int, replicate: int, attempt: int) -> str:
+    return cache_key(target, canonical_json(body), seed, replicate, attempt)
+
+
+def test_a_key_is_the_hash_of_all_that_was_asked_in_canonical_form() -> None:
+    facts = {"endpoint": "http://127.0.0.1:9/v1", "request": BODY, "seed": 5, "replicate": 2, "attempt": 1}
+    assert key_of(endpoint(), BODY, 5, 2, 1) == content_hash(facts)
+
+
 def test_every_part_of_a_call_is_in_its_key() -> None:
     keys = [
-        cache_key(endpoint(), BODY, 0, 0, 0),
-        cache_key(endpoint(base_url="http://other/v1"), BODY, 0, 0, 0),
-        cache_key(endpoint(), BODY | {"model": "n"}, 0, 0, 0),
-        cache_key(endpoint(), BODY | {"temperature": 0.8}, 0, 0, 0),
-        cache_key(endpoint(), BODY | {"messages": []}, 0, 0, 0),
-        cache_key(endpoint(), BODY | {"top_k": 4}, 0, 0, 0),
-        cache_key(endpoint(), BODY, 1, 0, 0),
-        cache_key(endpoint(), BODY, 0, 1, 0),
-        cache_key(endpoint(), BODY, 0, 0, 1),
+        key_of(endpoint(), BODY, 0, 0, 0),
+        key_of(endpoint(base_url="http://other/v1"), BODY, 0, 0, 0),
+        key_of(endpoint(), BODY | {"model": "n"}, 0, 0, 0),
+        key_of(endpoint(), BODY | {"temperature": 0.8}, 0, 0, 0),
+        key_of(endpoint(), BODY | {"messages": []}, 0, 0, 0),
+        key_of(endpoint(), BODY | {"top_k": 4}, 0, 0, 0),
+        key_of(endpoint(), BODY, 1, 0, 0),
+        key_of(endpoint(), BODY, 0, 1, 0),
+        key_of(endpoint(), BODY, 0, 0, 1),
     ]
     assert len(set(keys)) == len(keys)
 
@@ -658,13 +695,13 @@ def test_settings_that_do_not_change_a_reply_are_not_in_its_key() -> None:
     changed = endpoint(
         name="renamed", sends_n=True, retries=9, concurrency=3, timeout_s=1, price_in=5, key_env="K"
     )
-    assert cache_key(changed, BODY, 0, 0, 0) == cache_key(endpoint(), BODY, 0, 0, 0)
+    assert key_of(changed, BODY, 0, 0, 0) == key_of(endpoint(), BODY, 0, 0, 0)
 
 
 def test_the_embedded_model_goes_by_its_name_wherever_it_listens() -> None:
     first = endpoint(name=EMBEDDED, base_url="")
     second = endpoint(name=EMBEDDED, base_url="http://127.0.0.1:4000/v1")
-    assert cache_key(first, BODY, 0, 0, 0) == cache_key(second, BODY, 0, 0, 0)
+    assert key_of(first, BODY, 0, 0, 0) == key_of(second, BODY, 0, 0, 0)
 
 
 # -- budget ---------------------------------------------------------------------------------------
@@ -756,8 +793,8 @@ def test_a_cancelled_call_leaves_its_slot_and_its_hold() -> None:
 
         chat = chat_with(endpoint(stub, concurrency=1))
         assert only(run(use, chat)).text
-        assert chat.budget.held == Usage()
-        assert chat.budget.spent.calls == 2
+        assert chat.line.terms.budget.held == Usage()
+        assert chat.line.terms.budget.spent.calls == 2
 
 
 # -- the key stays out of sight -------------------------------------------------------------------
@@ -809,11 +846,11 @@ def test_the_key_is_in_no_error_no_log_and_no_traceback(key_in_environment: str,
 
 
 def test_a_server_that_repeats_the_key_does_not_bring_it_into_the_cache(key_in_environment: str) -> None:
-    cache = MemoryCache()
+    ledger = MemoryLedger()
     with StubServer(lambda asked: f"Your key is {KEY}.", key=KEY) as stub:
-        reply = only(ask(chat_with(endpoint(stub, key_env="WINNOW_KEY_STUB"), cache=cache)))
+        reply = only(ask(chat_with(endpoint(stub, key_env="WINNOW_KEY_STUB"), ledger=ledger)))
     assert reply.text == "Your key is [key]."
-    assert KEY not in str(cache.entries)
+    assert KEY not in str(ledger.entries)
 
 
 # -- probe ----------------------------------------------------------------------------------------
