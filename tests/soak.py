@@ -21,8 +21,8 @@ from tests.core.test_kill import (
     differences,
     run_calmly,
     run_with_kills,
-    stub_process,
 )
+from tests.stub_process import stub_process
 
 REPORT = Path(__file__).parents[1] / "docs" / "soak.md"
 HEAD = f"""# Soak

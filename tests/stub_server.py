@@ -231,6 +231,7 @@ class StubServer:
         self.requests.clear()
         self._counts: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
+        self._callers: set[Connection] = set()
         self._in_flight = 0
         self._in_flight_max = 0
         self._seen: Counter[str] = Counter()
@@ -241,7 +242,7 @@ class StubServer:
         """Counts since the start or the last reset.
 
         calls: chat requests; answered: those that got a whole good reply, kinds: these by what they were for;
-        faults: by kind; replies: choices sent; asked_again / answered_again: replicates asked for / answered more
+        faults: by kind; connections: those that calls came over; replies: choices sent; asked_again / answered_again: replicates asked for / answered more
         than once, each further time counted.
         """
         return {
@@ -256,7 +257,7 @@ class StubServer:
             "faults": {
                 k.removeprefix("fault "): n for k, n in self._counts.items() if k.startswith("fault ")
             },
-            "connections": self._counts["connections"],
+            "connections": len(self._callers),
             "open_connections": len(self._connections),
             "in_flight": self._in_flight,
             "in_flight_max": self._in_flight_max,
@@ -281,7 +282,9 @@ class StubServer:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         server = await self._loop.create_server(
-            lambda: Connection(self._request, self._opened, self._connections.discard), "127.0.0.1", self.port
+            lambda: Connection(self._request, self._connections.add, self._connections.discard),
+            "127.0.0.1",
+            self.port,
         )
         self.port = server.sockets[0].getsockname()[1]
         if port_file:  # whole or not at all: somebody is waiting for it
@@ -298,10 +301,6 @@ class StubServer:
         await asyncio.sleep(0)
 
     # -- requests -----------------------------------------------------------------------------
-
-    def _opened(self, connection: Connection) -> None:
-        self._counts["connections"] += 1
-        self._connections.add(connection)
 
     def _request(self, request: Request, connection: Connection) -> None:
         match request.method, request.path:
@@ -321,6 +320,7 @@ class StubServer:
 
     def _chat(self, received: Received, connection: Connection) -> None:
         self._counts["calls"] += 1
+        self._callers.add(connection)
         self._in_flight += 1
         self._in_flight_max = max(self._in_flight_max, self._in_flight)
         if self.keeps_requests:

@@ -5,7 +5,6 @@ A few seeded cases here; `make soak` runs many and records them in docs/soak.md.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -14,61 +13,25 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from core.settings import Endpoint
 from core.workspace import Workspace
 from tests.make import add_stub, add_tasks, make_tasks, ticking
+from tests.stub_process import PATIENCE_S, POLL_S, ROOT, reset, stats, stub_process
 from tests.stub_server import TEACHER
 
-ROOT = Path(__file__).parents[2]
 TASKS, GROUP_SIZE, BATCH_SIZE = 16, 5, 8
 CONCURRENCY = 4
 """Of both endpoints, which are asked one after the other: what can be in flight when a kill comes."""
 KILLS = 3
 """At most so many in one case."""
 SEEDS = range(4)
-PATIENCE_S = 60.0
-POLL_S = 0.01
-"""Half of what a call takes: a kill comes few calls later than it was drawn for."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")]
-
-# A stub on this machine is not asked through a proxy.
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-
-
-@contextmanager
-def stub_process(folder: Path, latency_ms: int = 20, for_s: int = 600) -> Iterator[str]:
-    """A stub server that outlives the runs that are killed; gives its address."""
-    port_file = folder / "port"
-    command = [sys.executable, "-m", "tests.stub_server", "--port-file", str(port_file)]
-    process = subprocess.Popen([*command, "--latency-ms", str(latency_ms), "--for-s", str(for_s)], cwd=ROOT)
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not (port_file.exists() and port_file.read_text()):
-            assert time.monotonic() < deadline, "the stub server did not start"
-            time.sleep(POLL_S)
-        yield f"http://127.0.0.1:{port_file.read_text().strip()}/v1"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def stats(address: str) -> dict[str, Any]:
-    with _open(address.removesuffix("/v1") + "/stub/stats") as reply:
-        found: dict[str, Any] = json.load(reply)
-    return found
-
-
-def reset(address: str) -> None:
-    _open(urllib.request.Request(address.removesuffix("/v1") + "/stub/reset", method="POST")).close()
 
 
 def prepare(folder: Path, address: str, tasks: int) -> list[str]:
