@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.agent import Agent, Attempted, Client
+from core.agent import Agent, Attempted
+from core.errors import WinnowError
 from core.ports import Program, Ran, Sampling
 from core.rollout import Message, Task, Usage
 from core.settings import AgentConfig
@@ -112,6 +113,22 @@ class FakeSandbox:
         return self.answer(program)
 
 
+@dataclass
+class PlainClient:
+    """Asks the script directly, as `core.llm.sdk.SdkClient` would through its line."""
+
+    client: Any
+    endpoint: Scripted
+    error: WinnowError | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(calls=len(self.endpoint.requests))
+
+    async def aclose(self) -> None:
+        await self.client.close()
+
+
 TASK = Task(id="T1", question="What is 2 + 2?", answer="4")
 PROMPT = (Message(role="system", content="Use your tools."), Message(role="user", content=TASK.question))
 SAMPLING = Sampling(max_tokens=100)
@@ -124,7 +141,7 @@ def attempted(
     http_client: Any = None,
     task: Task = TASK,
     sampling: Sampling = SAMPLING,
-    also: Callable[[Agent, Scripted], Any] | None = None,
+    also: Callable[[Agent], Awaitable[Any]] | None = None,
     **options: Any,
 ) -> tuple[Attempted, Scripted]:
     """One attempt against a script; with `also`, what that coroutine makes of the running agent instead."""
@@ -133,17 +150,20 @@ def attempted(
         import openai
 
         async with Scripted(script) as endpoint:
-            sdk = openai.AsyncOpenAI(
-                base_url=endpoint.base_url, api_key=KEY, max_retries=0, http_client=http_client
-            )
-            client = Client(sdk, lambda: Usage(calls=len(endpoint.requests)))
+
+            def client_for(replicate: int, attempt: int) -> PlainClient:
+                sdk = openai.AsyncOpenAI(
+                    base_url=endpoint.base_url, api_key=KEY, max_retries=0, http_client=http_client
+                )
+                return PlainClient(sdk, endpoint)
+
             context = options.pop("context_length", 32_768)
             agent = Agent(
-                config, client_for=lambda *_: client, model_name="scripted", context_length=context, **options
+                config, client_for=client_for, model_name="scripted", context_length=context, **options
             )
-            async with sdk, agent:
+            async with agent:
                 if also is not None:
-                    return await also(agent, endpoint), endpoint
+                    return await also(agent), endpoint
                 return await agent.attempt(task, PROMPT, sampling, 0), endpoint
 
     return asyncio.run(run())

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from core.agent.course import Course
 from core.agent.fetch import Fetch
@@ -16,11 +16,11 @@ from core.agent.python import python_tool
 from core.agent.scratch import Scratch
 from core.agent.servers import Server, server_tools
 from core.agent.tool import MAX_ERROR, Tool, bounded, clean
-from core.errors import BudgetError, InputError, ModelUnavailableError, StoppedError
+from core.errors import BudgetError, InputError, ModelUnavailableError, StoppedError, WinnowError
 from core.ports import Sampling, Sandbox, Verifier
 from core.rollout import Message, Task, Trajectory, Usage
 from core.settings import AgentConfig, VerifierSpec
-from core.trust import FRAGMENT, check_code, mcp_server, scrub
+from core.trust import check_code, mcp_server
 from core.verifiers import make_verifier
 
 if TYPE_CHECKING:
@@ -32,14 +32,17 @@ _ENDS_THE_RUN = (BudgetError, ModelUnavailableError, StoppedError, InputError)
 """What no rollout of the run could do anything about. The run ends, and goes on from there when it is resumed."""
 
 
-@dataclass(frozen=True)
-class Client:
-    """How one rollout reaches the endpoint."""
+class Client(Protocol):
+    """How one rollout reaches the endpoint (`core.llm.sdk.SdkClient`)."""
 
-    sdk: AsyncOpenAI
-    """Its transport does the seed, the budget, the cache, retries and rate limits; it makes no retries of its own."""
-    usage: Callable[[], Usage]
-    """What the calls through it took so far."""
+    client: AsyncOpenAI
+    """Its transport does the seed, the budget, the cache, retries and rate limits."""
+    usage: Usage
+    """What its calls took so far."""
+    error: WinnowError | None
+    """What stopped the last request, before the SDKs wrapped it."""
+
+    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -154,10 +157,10 @@ class Agent:
         from core.agent import sdk
 
         scratch = Scratch()
+        client = self._client_for(replicate, attempt)
         try:
             tools = self._tools(scratch)
             course = Course(self._config, tools, messages, self._context_length)
-            client = self._client_for(replicate, attempt)
             error: str | None = None
             reason: str | None = None
             try:
@@ -166,21 +169,24 @@ class Agent:
                         course,
                         tools,
                         messages,
-                        client.sdk,
+                        client.client,
                         self._model_name,
                         sampling,
                         lambda answer: self._objection(task, answer),
                     )
                 reason = (course.limit or ("length" if course.cut else "stop")) if through else "gate"
-            except Exception as e:  # noqa: BLE001  one rollout that breaks off is data, whatever broke it
+            except Exception as e:
+                behind = course.fatal or client.error or sdk.ours(e)
+                if isinstance(behind, _ENDS_THE_RUN):
+                    raise behind from e
                 if clock.expired():
                     reason = "time limit"
                 else:
-                    error = _sentence(_unless_it_ends_the_run(e, course), client.sdk.api_key)
-            trajectory = course.trajectory(reason)
-            return Attempted(trajectory, client.usage(), error, course.duration_s)
+                    error = _sentence(behind or e)
+            return Attempted(course.trajectory(reason), client.usage, error, course.duration_s)
         finally:
             scratch.close()
+            await client.aclose()
 
     def _tools(self, scratch: Scratch) -> list[Tool]:
         """The tools of one rollout, in the order of the configuration."""
@@ -205,18 +211,10 @@ class Agent:
         return ""
 
 
-def _unless_it_ends_the_run(error: Exception, course: Course) -> Exception:
-    """The error, or the one of ours that lies behind it; raised where it ends the run."""
-    from core.agent import sdk
-
-    behind = course.fatal or sdk.ours(error)
-    if course.fatal is not None or isinstance(behind, _ENDS_THE_RUN):
-        raise behind from None  # type: ignore[misc]
-    return behind or error
-
-
-def _sentence(error: Exception, key: str) -> str:
-    """One sentence about it, without the key."""
-    said = scrub(str(error), [key] if len(key) >= FRAGMENT else [])  # a short one is a stand-in for no key
-    text = bounded(clean(" ".join(said.split())), MAX_ERROR)
-    return text if text.endswith(".") else f"{type(error).__name__}: {text or 'no reason was given'}."
+def _sentence(error: Exception) -> str:
+    text = bounded(clean(" ".join(str(error).split())), MAX_ERROR)
+    return (
+        text
+        if isinstance(error, WinnowError) and text
+        else f"{type(error).__name__}: {text or 'no reason was given'}."
+    )

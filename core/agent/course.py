@@ -20,6 +20,7 @@ from core.agent.tool import MAX_ERROR, MAX_OUTPUT, Done, Tool, ToolError, bounde
 from core.errors import WinnowError
 from core.rollout import Message, Step, Trajectory
 from core.settings import AgentConfig
+from core.trust import scrub
 
 LAST_TURN = 0.1
 """Share of the time limit that is kept for the last turn."""
@@ -167,8 +168,9 @@ class Course:
             raise
         except Exception as e:  # noqa: BLE001  whatever a tool meets is for the model to deal with, not for the run
             output, retries, error = "", 0, f"{type(e).__name__}: {e}"
-        output = bounded(clean(output), self._output_limit)
-        error = None if error is None else bounded(clean(error), MAX_ERROR)
+        secrets = self._tools[call.tool].secrets if call.tool in self._tools else ()
+        output = scrub(bounded(clean(output), self._output_limit), secrets)
+        error = None if error is None else scrub(bounded(clean(error), MAX_ERROR), secrets)
         call.step = _step(call, output, error, self._now() - began, retries)
         call.told = output if error is None else f"Error: {error}" + (f"\n{output}" if output else "")
         return call.told

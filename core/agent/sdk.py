@@ -34,9 +34,6 @@ from core.rollout import Message
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-_OFFICIAL = "https://api.openai.com/"
-"""Where conversations are kept at the provider's unless that is forbidden; other servers may not know the field."""
-
 
 def silence() -> None:
     """Switch off what the SDK tells others: traces (it exports them whenever it finds a key), and its log."""
@@ -80,7 +77,7 @@ async def converse(
             course,
             sampling.max_tokens,
         ),
-        model_settings=_settings(sampling, official=str(client.base_url).startswith(_OFFICIAL)),
+        model_settings=_settings(sampling),
         tools=[_function(tool, course) for tool in tools],
     )
 
@@ -89,9 +86,8 @@ async def converse(
 
     config = agents.RunConfig(
         tracing_disabled=True,
-        tool_execution=ToolExecutionConfig(
-            max_function_tool_concurrency=1
-        ),  # calls take effect in their order
+        # One after the other: the calls of a reply take effect in their order.
+        tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1),
         tool_not_found_behavior="return_error_to_model",
         tool_error_formatter=missing,
     )
@@ -110,12 +106,11 @@ async def converse(
     return not why
 
 
-def _settings(sampling: Sampling, *, official: bool) -> agents.ModelSettings:
+def _settings(sampling: Sampling) -> agents.ModelSettings:
     return agents.ModelSettings(
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         max_tokens=sampling.max_tokens,
-        store=False if official else None,
         extra_args={"stop": list(sampling.stop)} if sampling.stop else None,
     )
 

@@ -22,9 +22,12 @@ from core.errors import InputError
 from core.trust import McpServer, scrub
 
 if TYPE_CHECKING:
-    from agents.mcp import MCPServer
+    from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
+    from mcp import ClientSession
     from mcp.types import CallToolResult
     from mcp.types import Tool as McpTool
+
+    _Connector = MCPServerStdio | MCPServerStreamableHttp
 
 START_S = 30.0
 """Seconds until a server must have told its tools."""
@@ -56,7 +59,10 @@ class Server:
         self._spec = spec
         self._variables = spec.passed_on(environ)
         self._key = spec.key(environ)
-        self._secrets = [v for n, v in self._variables.items() if _SECRET.search(n)] + [self._key or ""]
+        self.secrets = tuple(v for n, v in self._variables.items() if _SECRET.search(n)) + (
+            (self._key,) if self._key else ()
+        )
+        """What the server was given and nobody else may see."""
         self._restarts = 0
         self._starting = asyncio.Lock()
         self._link: _Link | None = None
@@ -89,20 +95,21 @@ class Server:
         time_s = min(CALL_S, left_s)
         try:
             async with asyncio.timeout(time_s):
-                result = await link.server.call_tool(tool, parameters)
+                result = await link.session.call_tool(tool, parameters)
         except TimeoutError as e:
             raise ToolError(f"TimeoutError: {self.name} did not answer within {time_s:.3g} s") from e
         except Exception as e:
             if said := _said(e):
-                raise ToolError(self._sayable(said)) from e
+                raise ToolError(said) from e
             await self._drop(link)
             raise ToolError(
                 f"ConnectionError: the server {self.name} was lost during the call; it is started anew when it is "
                 "called again"
             ) from e
-        text = self._sayable(_text(result))
+        text = _text(result)
         if result.isError:
-            raise ToolError(text.strip().split("\n")[-1] or f"{tool} failed and did not say why", text)
+            first, _, more = text.strip().partition("\n")
+            raise ToolError(first or f"{tool} failed and did not say why", text if more else "")
         return Done(text)
 
     async def _linked(self) -> _Link:
@@ -118,7 +125,9 @@ class Server:
                 except TimeoutError as e:
                     raise ToolError(f"it did not answer within {START_S:g} s") from e
                 except Exception as e:
-                    raise ToolError(self._sayable(f"it could not be started: {type(e).__name__}: {e}")) from e
+                    raise ToolError(
+                        scrub(f"it could not be started: {type(e).__name__}: {e}", self.secrets)
+                    ) from e
             return self._link
 
     async def _drop(self, link: _Link) -> None:
@@ -126,9 +135,6 @@ class Server:
             if self._link is link:
                 self._link = None
                 await link.close()
-
-    def _sayable(self, text: str) -> str:
-        return scrub(text, self._secrets)
 
 
 def server_tools(servers: Sequence[Server], taken: Sequence[str] = ()) -> list[Tool]:
@@ -153,7 +159,7 @@ def _tool(server: Server, known: McpTool, name: str) -> Tool:
         return await server.call(known.name, parameters, left_s)
 
     schema = {"type": "object", "properties": {}, **known.inputSchema}
-    return Tool(name, clean(known.description or known.name)[:1024], schema, call)
+    return Tool(name, clean(known.description or known.name)[:1024], schema, call, server.secrets)
 
 
 def _free(wanted: str, taken: set[str]) -> str:
@@ -173,8 +179,8 @@ def _free(wanted: str, taken: set[str]) -> str:
 class _Link:
     """One connection: a task that opens it, waits, and closes it."""
 
-    def __init__(self, server: MCPServer) -> None:
-        self.server = server
+    def __init__(self, server: _Connector) -> None:
+        self._server = server
         self.tools: Sequence[McpTool] = ()
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -194,6 +200,17 @@ class _Link:
             raise
         return link
 
+    @property
+    def session(self) -> ClientSession:
+        """What calls go through.
+
+        Raises:
+            ConnectionError: it is closed.
+        """
+        if self._server.session is None:
+            raise ConnectionError("the session has ended")
+        return self._server.session
+
     async def close(self) -> None:
         """Close it; what goes wrong then is of no use to anyone."""
         self._closing.set()
@@ -202,13 +219,13 @@ class _Link:
 
     async def _hold(self, opened: asyncio.Future[None]) -> None:
         try:
-            await self.server.connect()  # type: ignore[no-untyped-call]
+            await self._server.connect()  # type: ignore[no-untyped-call]
             try:
-                self.tools = await self.server.list_tools()
+                self.tools = await self._server.list_tools()
                 opened.set_result(None)
                 await self._closing.wait()
             finally:
-                await self.server.cleanup()  # type: ignore[no-untyped-call]
+                await self._server.cleanup()  # type: ignore[no-untyped-call]
         except BaseException as e:
             if not opened.done():
                 opened.set_exception(e if isinstance(e, Exception) else ConnectionError("it ended"))
@@ -216,7 +233,7 @@ class _Link:
             raise
 
 
-def _connector(name: str, spec: McpServer, variables: dict[str, str], key: str | None) -> MCPServer:
+def _connector(name: str, spec: McpServer, variables: dict[str, str], key: str | None) -> _Connector:
     from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
     from mcp.client.stdio import stdio_client
 

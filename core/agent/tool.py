@@ -52,6 +52,8 @@ class Tool:
     """JSON Schema of its parameters, an object."""
     call: Callable[[dict[str, Any], float], Awaitable[Done]]
     """Called with the parameters and the seconds that are left; raises ToolError where it fails."""
+    secrets: tuple[str, ...] = ()
+    """What it was given and nobody else may see: hidden in what it gives."""
 
 
 def schema_of(arguments: type[Record]) -> dict[str, Any]:
