@@ -12,7 +12,7 @@ from core.evidence.features import Feature, Theme, choices_of, masked_words, par
 from core.evidence.instructions import without_material
 from core.rollout import Task, Trajectory
 
-LOOKED_AT = 4_000
+LOOKED_AT = 1_500
 """Characters of an answer that its form is read from; all that follow are only more of the same."""
 
 MAX_WORDS_LOOKED_AT = 60
@@ -104,25 +104,26 @@ FORMS: Mapping[str, Feature] = {
 }
 """Every feature of an answer's form, by name."""
 
+# these look at the text in lower case: that is twice as fast as ignoring the case
 _SURE = re.compile(
-    r"(?i)^\W*(sure|certainly|of course|absolutely|okay|ok|yes, |well|great|here is|here's|here are|"
+    r"\W*(sure|certainly|of course|absolutely|okay|ok|yes, |well|great|here is|here's|here are|"
     r"the answer is|the correct answer|the final answer|answer:|final answer|based on|to answer|to find|"
     r"to solve|"
     r"let me|let's|i think|i believe|i would|i'm|as an ai|as a |in this )"
 )
-_SENTENCE = re.compile(r"(?i)^\W*(the|this|that|it|there)\b")
+_SENTENCE = re.compile(r"\W*(the|this|that|it|there)\b")
 _HEDGE = re.compile(
-    r"(?i)\b(maybe|perhaps|possibly|probably|might be|could be|may be|either|or it|not sure|unsure|likely|"
+    r"\b(maybe|perhaps|possibly|probably|might be|could be|may be|either|or it|not sure|unsure|likely|"
     r"it depends|alternatively|however|but|although|though|somewhat)\b"
 )
-_WHY = re.compile(r"(?i)\b(because|since|as it|as the|therefore|thus|so the|so it|which means|due to)\b")
+_WHY = re.compile(r"\b(because|since|as it|as the|therefore|thus|so the|so it|which means|due to)\b")
 _REFUSAL = re.compile(
-    r"(?i)\b(i'm sorry|i am sorry|i apologi[sz]e|as an ai|as a text-based|i cannot|i can't|unable to)\b"
+    r"\b(i'm sorry|i am sorry|i apologi[sz]e|as an ai|as a text-based|i cannot|i can't|unable to)\b"
 )
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 _NUMBER_UNIT = re.compile(r"[-+$€£]?\d[\d,.]*\s*[^\W\d]+\.?")
 _NUMBER_WORD = re.compile(
-    r"(?i)\b(zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|"
+    r"\b(zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|"
     r"nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand)\b"
 )
 _SUM = re.compile(r"\d\s*[-+*/x×=]\s*\d")
@@ -146,14 +147,15 @@ def _names(asked: Asked, trajectory: Trajectory) -> Iterator[str]:
     if not text:
         yield "empty"
         return
+    lower = text.lower()
     yield from _length(text, cut)
-    yield from _opening(text, asked)
+    yield from _wording(lower, asked)
     if not cut:  # how a cut answer ends says nothing of the habit
         yield from _ending(whole)
-    yield from _numbers(text)
+    yield from _numbers(text, lower)
     yield from _json(whole, asked.question)
     yield from _layout(text, whole)
-    yield from _choices(text, asked)
+    yield from _choices(lower, asked)
 
 
 def _length(text: str, cut: bool) -> Iterator[str]:
@@ -170,11 +172,10 @@ def _length(text: str, cut: bool) -> Iterator[str]:
         yield "several_sentences"
     if "\n" in text:
         yield "several_lines"
-    if _WHY.search(text):
-        yield "explains"
 
 
-def _opening(text: str, asked: Asked) -> Iterator[str]:
+def _wording(text: str, asked: Asked) -> Iterator[str]:
+    """Of a text in lower case."""
     if _SURE.match(text):
         yield "preamble"
     if _SENTENCE.match(text):
@@ -187,6 +188,10 @@ def _opening(text: str, asked: Asked) -> Iterator[str]:
             yield "repeats_text"
     if _REFUSAL.search(text):
         yield "refuses"
+    if _HEDGE.search(text):
+        yield "hedges"
+    if _WHY.search(text):
+        yield "explains"
 
 
 def _grams(text: str) -> Iterator[Gram]:
@@ -203,7 +208,7 @@ def _ending(text: str) -> Iterator[str]:
         yield "asks_back"
 
 
-def _numbers(text: str) -> Iterator[str]:
+def _numbers(text: str, lower: str) -> Iterator[str]:
     numbers = _NUMBER.findall(text)
     if _NUMBER.fullmatch(text.rstrip(".")):
         yield "number_only"
@@ -211,7 +216,7 @@ def _numbers(text: str) -> Iterator[str]:
         yield "number_with_unit"
     if numbers:
         yield "has_number"
-    elif _NUMBER_WORD.search(text):
+    elif _NUMBER_WORD.search(lower):
         yield "number_words"
     if len(set(numbers)) > 1:
         yield "several_numbers"
@@ -241,8 +246,6 @@ def _layout(text: str, whole: str) -> Iterator[str]:
         yield "all_upper"
     if text[0].isupper():
         yield "starts_capital"
-    if _HEDGE.search(text):
-        yield "hedges"
     if len(text) > 2 and _QUOTES.get(text[0]) == whole.rstrip(".")[-1:]:
         yield "quoted"
     if _MARKDOWN.search(text):
@@ -250,11 +253,10 @@ def _layout(text: str, whole: str) -> Iterator[str]:
 
 
 def _choices(text: str, asked: Asked) -> Iterator[str]:
-    """Where a task has choices: whether several are named, or none of those that the question offers."""
+    """Of a text in lower case. Where a task has choices: whether several are named, or none of those that the question offers."""
     if not asked.choices:
         return
-    lower = text.lower()
-    said = sum(stands_in(c, lower) for c in asked.choices)
+    said = sum(stands_in(c, text) for c in asked.choices)
     if said > 1:
         yield "several_choices"
     if not said and asked.choices_told:
@@ -274,7 +276,7 @@ class Words(NamedTuple):
 
 def counted_words(answer: str, masked: frozenset[str] = frozenset()) -> Words:
     """Words and word pairs of an answer, without masked ones and without whatever holds a digit."""
-    said = words_of(answer[: MAX_WORDS_LOOKED_AT * 50])[:MAX_WORDS_LOOKED_AT]
+    said = words_of(answer[:LOOKED_AT])[:MAX_WORDS_LOOKED_AT]
     said = [w if w not in masked and len(w) <= MAX_WORD_LENGTH and not _DIGIT.search(w) else "" for w in said]
     pairs = ((a, b) for a, b in pairwise(said) if a and b)
     return Words(tuple(dict.fromkeys(w for w in said if w)), tuple(dict.fromkeys(pairs)))

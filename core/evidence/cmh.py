@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from core.advantage import SPREAD
 from core.evidence.table import Bools, Table
 
-MAX_CELLS = 2_000_000
-"""Permuted rewards held at once (16 MB)."""
+MAX_CELLS = 1_000_000
+"""Permuted rewards held at once (8 MB)."""
 
 Floats = NDArray[np.float64]
 

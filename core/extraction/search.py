@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.evidence import Contrast, Feature, Matter, Table, contrast
+from core.evidence.contrast import PERMUTATIONS
 from core.evidence.instructions import Demand, Instruction, conflicts
 from core.evidence.table import Bools
 from core.experience import (
@@ -116,6 +117,16 @@ class Search:
         for gone in contradicted(self.live, self.contrast, touched):
             self.drafts.append(self._as_draft(gone.operation, gone.findings, gone.rationale))
 
+    def _among(self, rows: Bools, permutations: int = 1) -> Contrast:
+        """The same contrast among some of the rows; with one permutation only the uncorrected p is of use."""
+        table = self.contrast.table.without_words().where(rows)
+        return contrast(table, seed=self.seed, permutations=permutations)
+
+    def _stopped(self) -> Bools:
+        """Rows that the token limit cut off, or that a step or time limit stopped."""
+        table = self.contrast.table
+        return table.column("cut") | table.column("step_limit") | table.column("time_limit")
+
     # --- which findings may become advice ------------------------------------------------------------
 
     def _candidates(self) -> list[Candidate]:
@@ -181,7 +192,7 @@ class Search:
         if advice.about == "recovery" and not self._holds_after_errors(candidate):
             return "the error itself explains it, or too few rollouts met the error to tell"
         if self._truncated(candidate):
-            return "explained by truncation: it vanishes without the answers cut off by the token limit"
+            return "explained by truncation: it vanishes without the rollouts that a limit stopped or cut off"
         best, followed = table.best, candidate.followed(table)
         share = float(followed[best].mean())
         if share < COVERAGE:
@@ -201,11 +212,10 @@ class Search:
         return ""
 
     def _truncated(self, candidate: Candidate) -> bool:
-        table = self.contrast.table
-        cut = table.column("cut")
-        if not cut.any():
+        stopped = self._stopped()
+        if not stopped.any():
             return False
-        whole = contrast(table.where(~cut), seed=self.seed, permutations=1)
+        whole = self._among(~stopped)
         found = whole.finding(candidate.finding.feature)
         if found is None:
             return False  # too few are left to tell; the rationale says how many were cut
@@ -218,7 +228,7 @@ class Search:
         if "|" in value:
             signature, tool, *_ = value.split("|")
             met = table.column(f"error={signature}") & table.column(f"failed={tool}")
-        within = contrast(table.where(met), seed=self.seed, permutations=1)
+        within = self._among(met)
         found = within.finding(candidate.finding.feature)
         return found is not None and found.p < SIGNIFICANT and _agrees(within, candidate)
 
@@ -238,7 +248,7 @@ class Search:
             return []
         table = self.contrast.table
         core = first.followed(table) & self._followed(first.advice.about)
-        within = contrast(table.where(core), seed=self.seed, permutations=1)
+        within = self._among(core)
         tails: list[Candidate] = []
         for candidate in rest:
             advice = candidate.advice
@@ -265,7 +275,7 @@ class Search:
                 kept.append(candidate)
                 continue
             if about not in within:
-                within[about] = contrast(self.contrast.table.where(rows), seed=self.seed)
+                within[about] = self._among(rows, PERMUTATIONS)
             found = within[about].finding(candidate.finding.feature)
             if found and found.p_corrected < PROPOSE_BELOW and _agrees(within[about], candidate):
                 kept.append(candidate)
@@ -341,9 +351,8 @@ class Search:
         parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do so.")
         if any(c.advice.about == first.advice.about for c in self.chosen):
             parts.append("It holds among the rollouts that follow the lessons above.")
-        cut = int(table.column("cut").sum())
-        if cut:
-            parts.append(f"{cut} of {table.rows} answers were cut off by the token limit.")
+        if stopped := int(self._stopped().sum()):
+            parts.append(f"{stopped} of {table.rows} rollouts were stopped or cut off by a limit.")
         if first.finding.p_corrected >= SIGNIFICANT:
             parts.append("The evidence is weak (corrected p not below .05).")
         return " ".join(parts)
