@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
-from core.errors import InputError
+from core.errors import BusyError, InputError
 from core.experience import Proposal, Version
 from core.ports import Progress, silent
 from core.record import Record
 from core.rollout import Run
 from core.settings import RunConfig
+from core.worker import attend
 from core.workspace import Workspace
 from core.workspace.sample import SAMPLE, SampleLoaded
 
@@ -53,7 +54,10 @@ def run_demo(workspace: Workspace, progress: Progress = silent) -> DemoDone:
     _refuse_foreign(workspace)
     sample = workspace.load_sample(ACTOR, progress)
     run = workspace.learning.start(sample_config().model_copy(update={"library_version": 0}), ACTOR)
-    run = workspace.learning.work(run.id, ACTOR, progress)
+    if run.status != "done":
+        came = attend(workspace, workspace.jobs.enqueue(run.id, ACTOR), progress=progress)
+        if came.job.state != "done":
+            raise came.error or BusyError(f"{came.job.id} is {came.job.state}. {came.job.error}".rstrip())
     version = _publish_strongest(workspace, run)
     exported, target = workspace.shipping.write(
         "pack",

@@ -2,85 +2,140 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 import click
 
-from core.cli.desk import Desk, plural, verb
-from core.errors import InputError
-from core.rollout import SPLITS, Run
+from core.cli.desk import FAULT, UNFINISHED, Desk, plural, verb
+from core.cli.jobs import how_far
+from core.cli.run_options import given, read_config, run_options
+from core.errors import InputError, StoppedError, WinnowError
+from core.job import Job
+from core.jobs import FAULT as FAULT_SENTENCE
+from core.jobs import Came
+from core.rollout import Run
 from core.settings import RunConfig
-from core.workspace.learning import CAPS, Plan
+from core.workspace.planning import CAPS, Plan
 
 
 @verb(None, "run")
-@click.option("--endpoint", help="Who is asked; default: the endpoint with the role 'rollout'.")
-@click.option(
-    "--extraction-endpoint", help="Who draws lessons beside the evidence extractor; default: the role."
-)
-@click.option("--group-size", "-g", type=int, default=8, show_default=True, help="Rollouts of each task.")
-@click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True)
-@click.option("--domain", "domains", multiple=True, help="Only tasks of this domain (may be repeated).")
-@click.option("--limit", type=int, help="At most so many tasks of each domain.")
-@click.option("--temperature", type=float, default=0.7, show_default=True)
-@click.option("--top-p", type=float, default=0.95, show_default=True)
-@click.option("--max-tokens", type=int, default=64, show_default=True, help="Tokens of one reply.")
-@click.option("--stop", multiple=True, help="Stop a reply at this text (may be repeated).")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--batch-size", type=int, default=40, show_default=True, help="Tasks of one batch.")
-@click.option("--library-version", type=int, help="Inject this version; default: the newest.")
-@click.option("--max-calls", type=int, help="Cap on requests.")
-@click.option("--max-tokens-total", type=int, help="Cap on tokens.")
-@click.option("--max-cost-usd", type=float, help="Cap on money.")
+@run_options
 @click.option("--resume", metavar="RUN", help="Go on with this run, whatever it was started with.")
 @click.option("--retry-failed", is_flag=True, help="Make up for what failed in a run that is done.")
+@click.option("--detach", is_flag=True, help="Leave it to a worker in the background.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-def run(desk: Desk, resume: str | None, retry_failed: bool, dry_run: bool, **settings: object) -> None:
+def run(
+    desk: Desk,
+    file: Path | None,
+    resume: str | None,
+    retry_failed: bool,
+    detach: bool,
+    dry_run: bool,
+    **options: object,
+) -> None:
     """Sample G rollouts of each task, score them, and propose lessons.
 
     The same command again goes on where it stopped, whatever stopped it, and pays for nothing twice; once the run
     is done it does nothing. Another seed, or a newer library version, is another run. With --resume only the caps
     (--max-calls, --max-tokens-total, --max-cost-usd) may be given besides; they take the place of the run's own.
+
+    Where a worker runs already it does the work, and this command shows how far it is; Ctrl-C then only stops looking.
     """
-    learning = desk.workspace.learning
+    workspace = desk.workspace
+    caps: RunConfig | None
     if resume:
-        found = desk.workspace.store.runs.get(resume)
-        config = _with_caps(found.config, settings)
+        found = workspace.store.runs.get(resume)
+        caps = _other_caps(found.config, file, options)
         if dry_run:
-            waiting = found.tally.waiting
-            desk.answer(
-                found,
-                f"{found.id} is {found.status}: {plural(waiting, 'group')} to sample. Nothing was done.",
-            )
+            waiting = plural(found.tally.waiting, "group")
+            desk.answer(found, f"{found.id} is {found.status}: {waiting} to sample. Nothing was done.")
             return
     else:
-        roles = desk.workspace.models.roles()
-        settings["endpoint"] = settings["endpoint"] or roles["rollout"]
-        settings["extraction_endpoint"] = settings["extraction_endpoint"] or roles["extraction"]
-        config = RunConfig.read(settings, where="run")
+        caps = read_config(file, options, workspace.models.roles())
         if dry_run:
-            _say_plan(desk, learning.plan(config))
+            _say_plan(desk, workspace.learning.plan(caps))
             return
-        found = learning.start(config, desk.who)
+        found = workspace.learning.start(caps, desk.who)
     if retry_failed:
-        learning.retry(found.id, desk.who)
+        workspace.learning.retry(found.id, desk.who)
     elif found.status == "done":
         desk.answer(found, f"{found.id} is done already.", *report(found), set_aside=_incomplete(found))
         return
-    done = learning.work(found.id, desk.who, desk.progress, config)
-    desk.answer(done, *report(done), set_aside=_incomplete(done))
+    job = workspace.jobs.enqueue(found.id, desk.who, caps)
+    if detach:
+        workspace.ensure_worker()
+        desk.answer(job, f"{job.id} ({job.subject}) is {job.state}. See: winnow jobs show {job.id}")
+        return
+    _see_through(desk, job)
 
 
-def _with_caps(config: RunConfig, settings: dict[str, object]) -> RunConfig:
-    source = click.get_current_context().get_parameter_source
-    given = {n: v for n, v in settings.items() if source(n) is click.core.ParameterSource.COMMANDLINE}
-    if other := sorted(set(given) - CAPS):
-        raise InputError(f"--{other[0].replace('_', '-')} cannot be changed by --resume; leave it out.")
-    return RunConfig.read({**config.model_dump(), **given}, where="run")
+def _see_through(desk: Desk, job: Job) -> None:
+    """Work on a job here, or follow whoever does, until nothing more happens to it by itself."""
+    from core.worker import Leaving, attend
+
+    leaving = Leaving()
+    follows = False
+
+    def following(now: Job) -> None:
+        nonlocal follows
+        follows = True
+        where = f", {how_far(now)}" if how_far(now) else ""
+        click.echo(f"A worker runs already; {now.id} is {now.state}{where}.", err=True)
+
+    try:
+        with leaving.on(signal.SIGTERM):
+            came = attend(desk.workspace, job, progress=desk.progress, leaving=leaving, following=following)
+    except KeyboardInterrupt:
+        if not follows:
+            raise
+        click.echo(
+            f"\n{job.id} goes on without you: winnow jobs show {job.id} tells how far it is, winnow jobs pause "
+            f"{job.id} or winnow jobs cancel {job.id} stops it.",
+            err=True,
+        )
+        desk.code = UNFINISHED
+        return
+    except StoppedError as e:
+        desk.refuse(e)
+    desk.workspace.ensure_worker()  # for what others asked for meanwhile
+    _tell(desk, came)
+
+
+def _tell(desk: Desk, came: Came) -> None:
+    job = came.job
+    if came.error and not isinstance(came.error, StoppedError):
+        raise came.error
+    if job.state == "failed":  # in another process
+        if job.error.startswith(FAULT_SENTENCE):
+            desk.answer({"error": job.error}, job.error)
+            desk.code = FAULT
+            return
+        raise InputError(job.error)
+    now = desk.workspace.store.runs.get(job.subject)
+    if job.state == "done" or now.status == "review":
+        desk.answer(now, *report(now), set_aside=_incomplete(now))
+        desk.code = UNFINISHED if now.status == "review" else desk.code
+        return
+    why = f" {job.error}" if job.error else ""
+    desk.refuse(WinnowError(f"{job.id} ({job.subject}) is {job.state}.{why}"))
+
+
+def _other_caps(config: RunConfig, file: Path | None, options: dict[str, object]) -> RunConfig | None:
+    """The configuration of a run with other caps; None where none were given."""
+    wanted = given(options)
+    if file or (other := sorted(set(wanted) - CAPS)):
+        name = "config" if file else other[0].replace("_", "-")
+        raise InputError(f"--{name} cannot be given with --resume; leave it out.")
+    return RunConfig.read({**config.model_dump(), **wanted}, where="run") if wanted else None
 
 
 def _say_plan(desk: Desk, plan: Plan) -> None:
+    config = plan.config
     state = f"goes on with {plan.resumes}" if plan.resumes else "is a new run"
+    epochs = f", {plural(config.epochs, 'epoch')}" if config.epochs > 1 else ""
     line = (
-        f"{plural(len(plan.tasks), 'task')} x {plan.config.group_size} rollouts with {plan.model} under version "
+        f"{plural(len(plan.tasks), 'task')} x {config.group_size} rollouts{epochs} with {plan.model} under version "
         f"{plan.library_version} (lessons for {plan.with_lessons} of them): at most {plural(plan.calls, 'call')} for "
         f"rollouts; it {state}. Nothing was done."
     )
@@ -96,21 +151,48 @@ def report(run: Run) -> list[str]:
     tally, made = run.tally, run.extraction
     saved = max(0, run.usage.calls - run.spent.calls)
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
-    taught = f" ({run.with_lessons} of them with lessons)" if run.library_version else ""
+    taught = f" ({run.with_lessons} of them with lessons)" if run.with_lessons or run.library_version else ""
     lines = [
         f"{run.id}: {plural(tally.total, 'group')} with {run.model} under version {run.library_version}{taught}: "
         f"{tally.informative} informative, {tally.uninformative} uninformative, {tally.failed} failed"
         + (f", {tally.waiting} waiting" if tally.waiting else "")
         + (f" ({why})" if why else "")
         + ".",
+        *_shape(run.config),
         f"Sent: {plural(run.spent.calls, 'call')}, {run.spent.prompt_tokens:,} prompt and "
         f"{run.spent.completion_tokens:,} completion tokens, ${run.spent.cost_usd:.4f}"
         + (f"; {plural(saved, 'call')} of its rollouts came from the cache." if saved else "."),
     ]
-    if run.status == "done" and run.config.split == "train":
+    if made.suggested or (run.status == "done" and run.config.split == "train"):
         lines.append(
             f"{plural(made.suggested, 'operation')} suggested: {made.proposed} proposed, {made.joined} joined, "
             f"{made.superseded} superseded, {made.quarantined} quarantined."
             + (" See: winnow review list" if made.proposed else f" Why: winnow runs show {run.id}")
         )
+    if run.status == "review":
+        lines.append(
+            "Its gate waits for you: decide on the proposals (winnow review list), publish them (winnow publish), "
+            f"then go on: winnow run --resume {run.id}"
+        )
     return lines
+
+
+def _shape(config: RunConfig) -> list[str]:
+    """What is not as it is by default, in one line."""
+    parts = []
+    if config.epochs > 1 or config.gate != "none":
+        gate = {"none": "no gate", "review": "a review between batches", "auto": "published between batches"}
+        parts.append(
+            f"{plural(config.epochs, 'epoch')} of batches of {config.batch_size}, {gate[config.gate]}"
+        )
+    if config.reward.preset != "verified":
+        weights = ", ".join(f"{w:g} {name}" for name, w in config.reward.by_component.items())
+        parts.append(f"reward {config.reward.preset} ({weights})")
+    if config.agent:
+        parts.append(f"agent with {', '.join(config.agent.tools) or 'no tools'}")
+    if config.resample:
+        parts.append(
+            f"uninformative groups sampled anew at {config.resample.temperature:g}, at most "
+            f"{plural(config.resample.attempts, 'time')}"
+        )
+    return [f"{'; '.join(parts)[:1].upper()}{'; '.join(parts)[1:]}."] if parts else []

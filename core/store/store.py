@@ -13,8 +13,10 @@ from core.store.calls import Calls, Embeddings
 from core.store.database import Database
 from core.store.endpoints import Endpoints
 from core.store.events import Clock, Events
+from core.store.jobs import Jobs
 from core.store.proposals import Proposals
 from core.store.runs import Runs
+from core.store.scores import Scores
 from core.store.spending import Spending
 from core.store.tasks import Tasks
 from core.store.versions import Versions
@@ -41,9 +43,11 @@ class Store:
         self.endpoints = Endpoints(self._database, self.events)
         self.spending = Spending(self._database, clock)
         self.runs = Runs(self._database, self.events, self.spending)
+        self.scores = Scores(self._database, self.events)
         self.calls = Calls(self._database, clock)
         self.embeddings = Embeddings(self._database)
         self.proposals = Proposals(self._database, self.events)
+        self.jobs = Jobs(self._database, clock)
         self.versions = Versions(self._database, self.events)
 
     def writing(self) -> AbstractContextManager[None]:

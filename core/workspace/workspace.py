@@ -7,7 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from core import worker
 from core.errors import InputError
+from core.jobs import Queue
 from core.ports import Progress, silent
 from core.record import Record
 from core.review import Review
@@ -18,6 +20,7 @@ from core.store.store import utc_now
 from core.workspace.intake import Intake
 from core.workspace.learning import Learning
 from core.workspace.models import Models
+from core.workspace.rescoring import Rescoring
 from core.workspace.sample import SampleLoaded, load_sample
 from core.workspace.shipping import Shipping
 
@@ -77,12 +80,22 @@ class Workspace:
         self.models = Models(self.store)
         self.intake = Intake(self.store)
         self.learning = Learning(self.store, self.models, folder / "locks")
+        self.rescoring = Rescoring(self.store, self.learning._holding, self.models.embedder)
+        self.jobs = Queue(self.store, self.learning)
         self.review = Review(self.store)
         self.shipping = Shipping(self.store)
 
     def load_sample(self, actor: str, progress: Progress = silent) -> SampleLoaded:
         """Import the sample project; again, it changes nothing."""
         return load_sample(self.intake, self.learning, actor, progress)
+
+    def ensure_worker(self) -> None:
+        """Start a worker in the background where something is due and none runs."""
+        worker.ensure(self)
+
+    def worker_trouble(self) -> str:
+        """What the worker that this process started said last, where it ended badly; empty else."""
+        return worker.last_words(self)
 
     def overview(self) -> Overview:
         runs = self.store.runs.newest(1)
