@@ -69,7 +69,10 @@ def read_json(reply: Completion, keys: Iterable[str] = ()) -> Any:
                 break
     if best is None or (_cut_off(text) and not (best[0] and reply.finish_reason != "length")):
         raise AnswerError(_complaint(text, reply), reply.text)
-    return best[1]
+    value = best[1]
+    if isinstance(value, list) and len(value) == 1 and wanted & _keys_of(value[0]):
+        return value[0]  # the object that was asked for, in a list of its own
+    return value
 
 
 def _without_thoughts(text: str) -> str:
