@@ -259,7 +259,7 @@ def _consolidate(system: str, user: str, rng: random.Random) -> dict[str, Any]:
         live = next((i for i, d in near if d == domain), None)
         reason = f"{len(members)} drafts for {domain}"
         action = {"drafts": [label for label, _ in members], "keep": live, "reason": reason}
-        if live:
+        if live and rng.random() < 0.6:
             actions.append(action | {"action": "modify", "text": _words(shortest, words)})
         elif len(members) > 2 and rng.random() < 0.5:
             gone = action["drafts"][1:]
