@@ -30,6 +30,13 @@ def endpoints() -> None:
 @click.option("--price-in", type=float, default=0.0, help="US dollars for a million prompt tokens.")
 @click.option("--price-out", type=float, default=0.0, help="US dollars for a million completion tokens.")
 @click.option("--concurrency", type=int, default=8, show_default=True, help="Requests in flight at once.")
+@click.option("--requests-per-minute", type=int, metavar="N", help="Most requests in any 60 seconds.")
+@click.option(
+    "--tokens-per-minute",
+    type=int,
+    metavar="N",
+    help="Most tokens in any 60 seconds, prompt and reply together.",
+)
 @click.option(
     "--timeout", "timeout_s", type=float, default=120.0, show_default=True, help="Seconds for one request."
 )

@@ -89,10 +89,6 @@ class OpenAIChat:
         await self._ask_all(request, [r for r in dict.fromkeys(replicates) if r not in done], done, timeout_s)
         return [done[r] for r in replicates]
 
-    async def aclose(self) -> None:
-        """Close the line; for callers that have no `Access` around it."""
-        await self.line.aclose()
-
     def sdk_client(self, *, seed: int, replicate: int, attempt: int = 0) -> SdkClient:
         """A client of the OpenAI SDK for one agent rollout, each request of which takes this line.
 

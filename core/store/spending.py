@@ -10,8 +10,6 @@ from core.rollout import SpendRow, Usage
 from core.store.database import Database, Row
 from core.store.events import Clock
 
-__all__ = ["By", "Entry", "Spending"]
-
 By = Literal["run", "endpoint", "day", "stage"]
 _LABELS: dict[By, str] = {
     "run": "run_id",

@@ -13,7 +13,7 @@ from core.settings import EMBEDDED, ROLES, Endpoint, Role
 from core.store import Store
 
 if TYPE_CHECKING:
-    from core.llm import Access, Address, Budget, Connect, Entry, Kept, OpenAIChat, Probe
+    from core.llm import Access, Address, Budget, Connect, Entry, Kept, Probe
     from core.ports import Embedder
 
 
@@ -105,17 +105,6 @@ class Models:
         )
         return Access(self.get, terms, connection)
 
-    def chat(self, name: str, budget: Budget | None = None) -> OpenAIChat:
-        """A client of an endpoint whose requests are not booked: for callers that do that themselves.
-
-        Raises:
-            NotFoundError: there is no such endpoint.
-        """
-        from core.llm import Access, Budget, Terms
-
-        terms = Terms(budget=budget or Budget(), ledger=WorkspaceLedger(self._store, books=False))
-        return Access(self.get, terms, connection).chat(name, "")
-
     def key_present(self, name: str) -> bool | None:
         """Whether the key of an endpoint can be read; None where it needs none. The key itself is not kept."""
         from core.trust import read_key
@@ -165,9 +154,8 @@ def embedded() -> Endpoint:
 class WorkspaceLedger:
     """A `core.llm.Ledger` in a workspace's store."""
 
-    def __init__(self, store: Store, *, books: bool = True) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._books = books
 
     def get(self, key: str) -> str | None:
         return self._store.calls.get(key)
@@ -175,8 +163,7 @@ class WorkspaceLedger:
     def write(self, replies: Sequence[Kept], sent: Sequence[Entry]) -> None:
         with self._store.writing():
             self._store.calls.put_many(replies)
-            if self._books:
-                self._store.spending.book(sent)
+            self._store.spending.book(sent)
 
 
 def connection(endpoint: Endpoint) -> Connect:
