@@ -3,6 +3,8 @@
 1. A `Check` is the options of one kind, validated when it is built, plus the rule that judges an answer.
 2. `Guarded` makes a `Verifier` of it: whatever stops the rule from judging (no right answer, an answer that
    is too long, a fault of ours, a number that is no score) gives value None with a reason, never 0.
+3. Only what is not about the attempt passes through: somebody stopped the work, the budget is spent, the judge's
+   endpoint cannot be used. The attempt is judged when the work goes on.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from core.errors import InputError
+from core.errors import BudgetError, InputError, ModelUnavailableError, StoppedError
 from core.record import Record
 from core.rollout import Score, Task, Trajectory
+from core.verifiers.outside import NOTHING, Outside
 
 MAX_ANSWER = 50_000
 """Characters; a longer answer is not judged (it is unscored, not wrong)."""
@@ -46,9 +49,13 @@ class Check(Record):
         """Score an answer to a task that is `ready`; may raise, the guard is around it."""
         raise NotImplementedError
 
-    async def judge_trajectory(self, task: Task, trajectory: Trajectory) -> Score:
+    async def judge_trajectory(self, task: Task, trajectory: Trajectory, outside: Outside) -> Score:
         """The same, for checks that ask a model, run a program or read more than the answer."""
         return self.judge(task, trajectory.answer)
+
+    def missing(self, outside: Outside) -> str:
+        """What keeps this check from judging anything here, as a sentence; empty where nothing does. May block."""
+        return ""
 
     @classmethod
     def build(cls, kind: str, options: dict[str, Any]) -> Self:
@@ -69,6 +76,7 @@ class Guarded:
 
     kind: str
     check: Check
+    outside: Outside = NOTHING
 
     def trouble(self, task: Task) -> str:
         """Why this verifier cannot check this task; empty where it can."""
@@ -81,6 +89,15 @@ class Guarded:
         return ""
 
     async def score(self, task: Task, trajectory: Trajectory) -> Score:
+        """The verdict on one attempt.
+
+        Raises:
+            StoppedError, BudgetError, ModelUnavailableError: it is the work that cannot go on.
+        """
+        return await self.score_with(task, trajectory, self.outside)
+
+    async def score_with(self, task: Task, trajectory: Trajectory, outside: Outside) -> Score:
+        """The same with other means, for a check that is part of another one."""
         answer = trajectory.answer
         if len(answer) > self.check.longest:
             return Score(
@@ -90,7 +107,9 @@ class Guarded:
         try:
             if trouble := self.trouble(task):
                 return Score(reason=f"not judged: {trouble}")
-            score = await self.check.judge_trajectory(task, trajectory)
+            score = await self.check.judge_trajectory(task, trajectory, outside)
+        except (StoppedError, BudgetError, ModelUnavailableError):
+            raise
         except Exception as e:  # noqa: BLE001  a fault in a verifier must never look like a wrong answer
             return Score(reason=f"the verifier {self.kind!r} failed: {type(e).__name__}: {str(e)[:200]!r}")
         numbers = [*score.parts.values(), *([] if score.value is None else [score.value])]

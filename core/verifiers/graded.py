@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, InstanceOf
 
 from core.rollout import Score, Task, Trajectory
 from core.settings import VerifierSpec
 from core.verifiers.check import Check, Guarded
+from core.verifiers.outside import Outside
 
 
 class GradedOptions(Check):
@@ -20,8 +21,8 @@ class GradedOptions(Check):
 class Graded(Check):
     """value = w * content + (1 - w) * form, with both kept as parts; None where either is None."""
 
-    content: Guarded
-    form: Guarded
+    content: InstanceOf[Guarded]
+    form: InstanceOf[Guarded]
     content_weight: float
 
     @property
@@ -37,9 +38,11 @@ class Graded(Check):
             if trouble := part.trouble(task):
                 raise ValueError(trouble)
 
-    async def judge_trajectory(self, task: Task, trajectory: Trajectory) -> Score:
-        content, form = await self.content.score(task, trajectory), await self.form.score(task, trajectory)
-        scores = {"content": content, "form": form}
+    async def judge_trajectory(self, task: Task, trajectory: Trajectory, outside: Outside) -> Score:
+        scores = {
+            name: await part.score_with(task, trajectory, outside)
+            for name, part in (("content", self.content), ("form", self.form))
+        }
         parts = {name: s.value for name, s in scores.items() if s.value is not None}
         reason = "; ".join(f"{name}: {s.reason}" for name, s in scores.items() if s.reason)
         if len(parts) < len(scores):
@@ -48,3 +51,6 @@ class Graded(Check):
         # The clamp only takes off what rounding may add.
         value = min(1.0, max(0.0, w * parts["content"] + (1 - w) * parts["form"]))
         return Score(value=value, reason=reason, parts=parts)
+
+    def missing(self, outside: Outside) -> str:
+        return self.content.check.missing(outside) or self.form.check.missing(outside)

@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from core.rollout import Score, Task, Trajectory
 from core.settings import VerifierSpec
-from core.verifiers import VERIFIERS, Check, Guarded, check_task, make_verifier, normalise, numbers_in
+from core.verifiers import (
+    NOTHING,
+    VERIFIERS,
+    Check,
+    Guarded,
+    check_task,
+    make_verifier,
+    missing,
+    normalise,
+    numbers_in,
+)
 from core.verifiers.json_schema import same_json
 from core.verifiers.wording import places
 from tests.make import judged
@@ -28,6 +38,10 @@ EXAMPLES: dict[str, tuple[dict[str, Any], str]] = {
     "numeric": ({"tolerance": 0.5, "relative": 0.01}, "42"),
     "regex": ({"pattern": r"[A-Z]\w+\.?", "full": False}, ""),
     "json_schema": ({"schema": CITY, "fence": True}, ""),
+    "math": ({"decimals": 3, "time_s": 2.0}, r"\frac{1}{2}"),
+    "python": ({"tests": "assert f(2) == 4"}, ""),
+    "judge": ({"rubric": "Is it polite?"}, ""),
+    "function": ({"function": "my_checks:score"}, ""),
     "graded": (
         {
             "content": {"kind": "numeric", "options": {"pick": "first"}},
@@ -96,7 +110,7 @@ def test_the_longest_judged_answer_takes_no_more_than_seconds(kind: str, piece: 
     assert time.perf_counter() - started < 5
 
 
-@pytest.mark.parametrize("kind", ["exact", "text", "choice", "numeric", "graded"])
+@pytest.mark.parametrize("kind", ["exact", "text", "choice", "numeric", "math", "graded"])
 @pytest.mark.parametrize("missing", [None, "", "  "])
 def test_a_missing_right_answer_is_found_at_import_and_unscored_in_a_run(
     kind: str, missing: str | None
@@ -105,6 +119,23 @@ def test_a_missing_right_answer_is_found_at_import_and_unscored_in_a_run(
     with pytest.raises(InputError, match="needs an answer"):
         check_task(task(missing, kind, **options))
     assert value("Paris 42", missing, kind, **options) is None
+
+
+@pytest.mark.parametrize("kind", ["python", "judge", "function"])
+def test_what_needs_something_from_outside_judges_nothing_without_it_and_says_so(kind: str) -> None:
+    options, _ = EXAMPLES[kind]
+    a_task = task(None, kind, **options)
+    check_task(a_task)  # it may be imported all the same
+    said = missing(a_task.verifier, NOTHING)
+    assert said.endswith(".")
+    got = score("Paris", None, kind, **options)
+    assert (got.value, got.reason) == (None, f"not judged: {said[:-1]}")
+
+
+@pytest.mark.parametrize("kind", sorted(set(VERIFIERS) - {"python", "judge", "function"}))
+def test_what_needs_nothing_from_outside_misses_nothing(kind: str) -> None:
+    options, _ = EXAMPLES[kind]
+    assert missing(VerifierSpec(kind=kind, options=options), NOTHING) == ""
 
 
 @pytest.mark.parametrize("kind", ["regex", "json_schema"])
