@@ -56,7 +56,7 @@ class Executor(Protocol):
         is under way comes home (its results are given first), and then the error is raised.
         """
 
-    async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function that blocks or computes without holding up the event loop."""
 
 

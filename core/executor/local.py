@@ -59,7 +59,7 @@ class LocalExecutor:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function that blocks or computes in one of the threads."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="winnow")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from core.errors import InputError
+from core.executor import LocalExecutor
 from core.experience import GENERAL
 from core.library import Library
 from core.record import Record, content_hash
@@ -16,7 +17,10 @@ from core.rollout import Run, Task
 from core.runner import EPOCH_STRIDE
 from core.settings import Endpoint, RunConfig
 from core.store import Store
+from core.verifiers import missing
+from core.workspace.estimating import Estimate, estimate
 from core.workspace.models import Models
+from core.workspace.scoring import outside_of
 
 CAPS = {"max_calls", "max_tokens_total", "max_cost_usd"}
 """Settings of a run that do not change what it is."""
@@ -45,6 +49,8 @@ class Plan(Record):
     calls: int
     """Requests for rollouts at most, retries, agents' further turns and extraction apart: a reply that is in the cache
     costs none."""
+    estimate: Estimate
+    """What it may take at least and at most, extraction included."""
     with_lessons: int = 0
     """Tasks whose domain the library version has lessons for; the others are asked as they are."""
     request: str
@@ -76,6 +82,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     tasks = _seeded(store.tasks.select(config.split, config.domains), config)
     if not tasks:
         raise InputError(_no_tasks(config, store.tasks.counts()))
+    _check_verifiers(config, tasks, models)
     request = _request(config, endpoint, others, tasks)
     head = store.versions.head()
     wanted = config.library_version
@@ -83,15 +90,18 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     there = store.runs.by_request(request)
     if there and there.status == "done" and version not in _own_versions(store, there):
         there = None  # the library moved on since: the same request is new work
+    library = store.versions.library(there.library_version if there else version)
+    extractor, judge = others
     each = 1 if endpoint.sends_n and config.agent is None else config.group_size
     return Plan(
         config=config,
         tasks=tuple(tasks),
-        library_version=there.library_version if there else version,
+        library_version=library.version,
         model=endpoint.model,
         calls=len(tasks) * config.epochs * each,
         request=request,
-        with_lessons=_with_lessons(tasks, store.versions.library(version)),
+        estimate=estimate(tasks, config, endpoint, library, extractor=extractor, judge=judge),
+        with_lessons=_with_lessons(tasks, library),
         resumes=there.id if there else None,
         finished=there is not None and there.status == "done",
     )
@@ -113,6 +123,17 @@ def _check(config: RunConfig, endpoint: Endpoint) -> None:
             f"The gate {config.gate!r} publishes lessons between batches, and only train tasks teach: leave it out, or "
             "take --split train."
         )
+
+
+def _check_verifiers(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
+    """Refuse a run whose answers nobody could judge: it would only cost."""
+    specs = {s.canonical(): (s, t.id) for t in reversed(tasks) for s in (t.verifier,)}
+    specs |= {s.canonical(): (s, "") for s in config.reward.verifiers.values()}
+    outside = outside_of(config.judge_endpoint, models.access(), LocalExecutor())
+    for spec, task_id in specs.values():
+        if trouble := missing(spec, outside):
+            of = f" of task {task_id!r}" if task_id else ""
+            raise InputError(f"The verifier {spec.kind!r}{of} cannot judge here: {trouble}")
 
 
 def _request(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from core.ports import Progress
 from core.review import Review
 from core.rollout import Batch, Group, Run, RunStatus, Task
 from core.runner import Assignment, Runner
-from core.settings import Resample
+from core.settings import AgentConfig, Resample
 from core.store import Store
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
@@ -31,6 +32,7 @@ from core.workspace.proposing import save_proposals
 from core.workspace.scoring import Scoring
 
 if TYPE_CHECKING:
+    from core.agent import Agent
     from core.extraction.contrast import SemanticAdvantage
     from core.extraction.with_model import Learned, Taught, Teacher
     from core.llm import Access
@@ -65,8 +67,10 @@ class Execution:
         self._access = access
         self._progress = progress
         self._executor = LocalExecutor()
+        self._scoring = Scoring(run.config, store, models, access, self._executor)
         self._seen = Seen()
         self._strengths: dict[str, float] = {}
+        self._agent: Agent | None = None
         self._total = self._finished = 0
 
     async def finish(self) -> RunStatus:
@@ -78,44 +82,47 @@ class Execution:
         tally = self._run.tally
         self._total, self._finished = tally.total, tally.total - tally.waiting
         self._progress("rollouts", self._finished, self._total)
-        gated = self._config.gate != "none"
-        learned: list[Learned] = []
         try:
-            for portion in self._portions(gated):
-                if self._nothing_left_to_learn(portion[0].epoch):
-                    break
-                if gated and self._waits_for_review():
-                    return "review"
-                if gated and self._is_drawn(portion):
-                    self._recall(portion)
-                    continue
-                library = self._pinned(portion)
-                found = await self._work_on(portion, library)
-                if gated:
-                    await self._conclude(portion[0], library, found)
-                else:
-                    learned += found
-            if gated and self._waits_for_review():
-                return "review"
-            if not gated and self._config.split == "train":
-                library = self._store.versions.library(self._run.library_version)
-                epoch = self._config.epochs - 1
-                drawn = await self._drawn(library, learned, epoch)
-                save_proposals(self._store, self._run, library, drawn, self._actor, epoch=epoch)
-            return "done"
+            async with AsyncExitStack() as stack:
+                if self._config.agent is not None and tally.waiting:
+                    self._agent = await stack.enter_async_context(self._make_agent(self._config.agent))
+                return await (self._collect() if self._config.gate == "none" else self._batch_by_batch())
         finally:
             self._executor.close()
 
-    # --- portions ---
-
-    def _portions(self, gated: bool) -> list[list[Batch]]:
-        batches = self._store.runs.batches(self._run.id)
-        if gated:
-            return [[batch] for batch in batches]
+    async def _collect(self) -> RunStatus:
+        """Work epoch by epoch under one version, and draw lessons at the end."""
         epochs: defaultdict[int, list[Batch]] = defaultdict(list)
-        for batch in batches:
+        for batch in self._store.runs.batches(self._run.id):
             epochs[batch.epoch].append(batch)
-        return list(epochs.values())
+        library = self._store.versions.library(self._run.library_version)
+        learned: list[Learned] = []
+        for epoch, batches in sorted(epochs.items()):
+            if self._nothing_left_to_learn(epoch):
+                break
+            learned += await self._work_on(batches, library)
+        if self._config.split == "train":
+            last = self._config.epochs - 1
+            found = await self._drawn(library, learned, last)
+            save_proposals(self._store, self._run, library, found, self._actor, epoch=last)
+        return "done"
+
+    async def _batch_by_batch(self) -> RunStatus:
+        """Conclude each batch before the next one is sampled."""
+        for batch in self._store.runs.batches(self._run.id):
+            if self._waits_for_review():
+                return "review"
+            if self._nothing_left_to_learn(batch.epoch):
+                break
+            if self._is_concluded(batch):
+                self._recall(batch)
+                continue
+            library = self._pinned(batch)
+            learned = await self._work_on([batch], library)
+            await self._conclude(batch, library, learned)
+        return "review" if self._waits_for_review() else "done"
+
+    # --- batches ---
 
     def _nothing_left_to_learn(self, epoch: int) -> bool:
         """Stop early: when an epoch brought nothing informative, the next one would not either."""
@@ -124,33 +131,29 @@ class Execution:
         reason = f"not sampled: nothing was informative in epoch {epoch}"
         return self._store.runs.skip_from(self._run.id, epoch, reason, self._actor) > 0
 
-    def _is_drawn(self, portion: Sequence[Batch]) -> bool:
+    def _is_concluded(self, batch: Batch) -> bool:
         waiting = {(w.epoch, w.batch) for w in self._store.runs.waiting(self._run.id)}
-        return all(b.extraction is not None and (b.epoch, b.batch) not in waiting for b in portion)
+        return batch.extraction is not None and (batch.epoch, batch.batch) not in waiting
 
-    def _pinned(self, portion: Sequence[Batch]) -> Library:
-        """The version that a portion is sampled under: what it began with, else the newest where there is a gate."""
-        version = portion[0].library_version
+    def _pinned(self, batch: Batch) -> Library:
+        """The version that a batch is sampled under: the run's for the first, the newest when it starts for others."""
+        version = batch.library_version
         if version is None:
-            first = (portion[0].epoch, portion[0].batch) == (0, 0)
-            head = self._run.library_version if first else self._store.versions.head()
-            version = head if self._config.gate != "none" else self._run.library_version
-            for batch in portion:
-                self._store.runs.start_batch(self._run.id, batch.epoch, batch.batch, version)
+            first = (batch.epoch, batch.batch) == (0, 0)
+            version = self._run.library_version if first else self._store.versions.head()
+            self._store.runs.start_batch(self._run.id, batch.epoch, batch.batch, version)
         return self._store.versions.library(version)
 
-    def _recall(self, portion: Sequence[Batch]) -> None:
+    def _recall(self, batch: Batch) -> None:
         """Count the groups of a batch that is concluded: evidence is counted over the run so far."""
-        for batch in portion:
-            for group in self._store.runs.groups(
-                self._run.id, "informative", place=(batch.epoch, batch.batch)
-            ):
-                self._count(self._task(group.task_id), group)
+        place = (batch.epoch, batch.batch)
+        for group in self._store.runs.groups(self._run.id, "informative", place):
+            self._count(self._task(group.task_id), group)
 
     # --- groups ---
 
     async def _work_on(self, portion: Sequence[Batch], library: Library) -> list[Learned]:
-        """Sample and teach the groups of a portion, each through all stages as it comes."""
+        """Sample and teach the groups of some batches, each through all stages as it comes."""
         teacher = self._teacher(library)
         runner = self._runner(library)
         batches = _Batches()
@@ -301,14 +304,28 @@ class Execution:
 
     def _runner(self, library: Library) -> Runner:
         endpoint = self._models.get(self._config.endpoint)
-        scoring = Scoring(self._config, self._store, self._models)
         return Runner(
             model=self._access.chat(endpoint.name, "rollout"),
             config=self._config,
             library_version=library.version,
             prompt=Prompts(library, endpoint, self._config, self._store, self._models),
-            score=scoring.score,
-            explore=scoring.explore if "epistemic" in self._config.reward.by_component else None,
+            score=self._scoring.score,
+            agent=self._agent,
+            explore=self._scoring.explore if "epistemic" in self._config.reward.by_component else None,
+        )
+
+    def _make_agent(self, config: AgentConfig) -> Agent:
+        from core.agent import Agent
+        from core.sandbox.confined import Confined
+
+        model = self._access.chat(self._config.endpoint, "rollout")
+        return Agent(
+            config,
+            client_for=model.sdk_client,
+            model_name=model.name,
+            context_length=model.context_length,
+            sandbox=Confined("agents"),
+            verifier=self._scoring.make,
         )
 
     def _at_once(self) -> int:

@@ -1,28 +1,66 @@
-"""How the attempts of a run are judged: the verifier of each task, those that the run adds, and what they need."""
+"""How attempts are judged: the verifier of each task, those that a run adds, and what they may reach."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from core.executor import LocalExecutor
 from core.rollout import Group, Score, Task, Trajectory
-from core.settings import RunConfig
+from core.sandbox.confined import Confined
+from core.settings import RunConfig, VerifierSpec
 from core.store import Store
-from core.verifiers import make_verifier
+from core.trust import load_function
+from core.verifiers import Guarded, Outside, make_verifier
 from core.workspace.exploring import Exploring, explored
 from core.workspace.models import Models
+
+if TYPE_CHECKING:
+    from core.llm import Access
+
+
+def outside_of(judge: str | None, access: Access, executor: LocalExecutor) -> Outside:
+    """What verifiers may reach: the sandbox, the judge's endpoint, and the functions that the trust file names.
+
+    Raises:
+        NotFoundError: there is no such endpoint.
+    """
+    return Outside(
+        sandbox=Confined("verifiers"),
+        judge=access.chat(judge, "judge") if judge else None,
+        load_function=load_function,
+        call=executor.call,
+    )
 
 
 class Scoring:
     """Scores attempts, and tells how new their answers are."""
 
-    def __init__(self, config: RunConfig, store: Store, models: Models) -> None:
-        self._config = config
+    def __init__(
+        self, config: RunConfig, store: Store, models: Models, access: Access, executor: LocalExecutor
+    ) -> None:
+        """Nothing is opened before it is needed.
+
+        Raises:
+            NotFoundError: there is no such endpoint for the judge.
+        """
+        self._more: Mapping[str, VerifierSpec] = config.reward.verifiers
+        self._outside = outside_of(config.judge_endpoint, access, executor)
         self._exploring = Exploring(store, models.embedder)
+
+    def make(self, spec: VerifierSpec) -> Guarded:
+        """Build a verifier with all that it may reach.
+
+        Raises:
+            InputError: unknown kind or option.
+        """
+        return make_verifier(spec, self._outside)
 
     async def score(self, task: Task, trajectory: Trajectory) -> dict[str, Score]:
         """The verdict of each verifier by its name; the task's own goes by its kind."""
-        specs = {task.verifier.kind: task.verifier, **self._config.reward.verifiers}
-        return {name: await make_verifier(spec).score(task, trajectory) for name, spec in specs.items()}
+        specs = {task.verifier.kind: task.verifier, **self._more}
+        return {name: await self.make(spec).score(task, trajectory) for name, spec in specs.items()}
 
     async def explore(self, group: Group) -> Group:
         """The group with its diversity and novelty; it reads earlier answers, so it stays in this process."""
