@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from core.advantage import mean_deviation
 from core.experience import Experience
-from core.extraction.asking import all_of
 from core.extraction.consolidate import Alike, Consolidated, consolidate
 from core.extraction.contrast import Contrast, Nearest, SemanticAdvantage, contrast
 from core.extraction.draft import Draft
@@ -184,33 +182,3 @@ class Teacher:
 def _natural(group_id: str) -> list[tuple[int, str]]:
     """Sorts numbers in ids by their value: g2 before g10."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", group_id)]
-
-
-async def extract(
-    groups: Sequence[tuple[Task, Group]],
-    library: Sequence[Experience],
-    model: ChatModel,
-    *,
-    run_id: str,
-    seed: int = 0,
-    progress: Progress = silent,
-    beside: Sequence[Draft] = (),
-    withhold_answer: bool = False,
-    alike: Alike | None = None,
-    nearest: Nearest | None = None,
-) -> Learned:
-    """Teach from all informative groups of a batch at once, then consolidate: `Teacher` for who has them all."""
-    teacher = Teacher(
-        library,
-        model,
-        run_id=run_id,
-        seed=seed,
-        withhold_answer=withhold_answer,
-        alike=alike,
-        nearest=nearest,
-        progress=progress,
-    )
-    informative = [(task, group) for task, group in groups if group.status == "informative"]
-    taught = await all_of(teacher.teach(task, group) for task, group in informative)
-    strengths = {g.id: mean_deviation([r.reward for r in g.rollouts]) for _, g in groups}
-    return await teacher.consolidate(taught, beside=beside, strengths=strengths)

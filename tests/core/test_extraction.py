@@ -10,15 +10,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.advantage import advantages
+from core.advantage import advantages, mean_deviation
 from core.errors import BudgetError, InputError, ModelUnavailableError, TrustError, WinnowError
 from core.experience import MAX_WORDS, Add, Delete, Experience, Modify
+from core.extraction.asking import all_of
 from core.extraction.attempt import condense
 from core.extraction.contrast import Contrast, contrast, evidence_of
 from core.extraction.draft import Draft
 from core.extraction.relevant import relevant
 from core.extraction.summarise import Summary, Unsummarised, shorten, summarise
-from core.extraction.with_model import Learned, extract
+from core.extraction.with_model import Learned, Teacher
 from core.injection import estimate_tokens, render, system_prompt
 from core.ports import Completion, Sampling
 from core.rollout import Group, Message, Rollout, Score, Step, Task, Trajectory
@@ -158,6 +159,21 @@ class Reader:
 
     def retry(self, system: str, user: str) -> str:
         return "no"
+
+
+async def extract(
+    groups: Sequence[tuple[Task, Group]],
+    library: Sequence[Experience],
+    model: Reader,
+    *,
+    beside: Sequence[Draft] = (),
+    **more: object,
+) -> Learned:
+    """Teach from all informative groups at once, then consolidate."""
+    one = Teacher(library, model, **more)  # type: ignore[arg-type]
+    taught = await all_of(one.teach(task, group) for task, group in groups if group.status == "informative")
+    strengths = {g.id: mean_deviation([r.reward for r in g.rollouts]) for _, g in groups}
+    return await one.consolidate(taught, beside=beside, strengths=strengths)
 
 
 def learn(*groups: Group, model: Reader | None = None, **more: object) -> Learned:
