@@ -89,6 +89,8 @@ def test_a_recorded_reward_stands_in_place_of_the_scores_that_came_with_it() -> 
 def test_a_verifier_of_the_run_counts_beside_a_recorded_reward() -> None:
     reward = RewardConfig(verifiers={"form": VerifierSpec(kind="regex")}, verifier_weights={"form": 3.0})
     assert verified([scored(recorded=1.0, exact=0.0, form=0.0)], reward).values == (0.25,)
+    sibling = scored(exact=1.0, form=0.0)  # what it was scored elsewhere takes the place of a recorded reward
+    assert verified([scored(recorded=1.0, form=1.0), sibling], reward).values == (1.0, 0.25)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])

@@ -219,6 +219,12 @@ def test_y23_one_rollout_that_is_left_is_no_group() -> None:
     assert settled.rollouts[0].advantage is None
 
 
+def test_novelty_alone_is_no_reward() -> None:
+    settled = settle(group(*(attempt(verifier=False, u=(n, n)) for n in (0.1, 0.9))), ASO)
+    assert rewards(settled) == [None, None]
+    assert (settled.status, settled.reason) == ("failed", "no rollout could be scored")
+
+
 def test_equal_outcomes_that_differ_in_novelty_keep_their_order_but_teach_nothing() -> None:
     settled = settle(group(attempt(1.0, u=(0.9, 0.9)), attempt(1.0, u=(0.1, 0.1))), ASO)
     assert (settled.status, settled.reason) == ("uninformative", "all right")
