@@ -253,7 +253,7 @@ def _layout(text: str, whole: str) -> Iterator[str]:
 
 
 def _choices(text: str, asked: Asked) -> Iterator[str]:
-    """Of a text in lower case. Where a task has choices: whether several are named, or none of those that the question offers."""
+    """Of a text in lower case: whether it names several of the choices, or none of those that the question offers."""
     if not asked.choices:
         return
     said = sum(stands_in(c, text) for c in asked.choices)

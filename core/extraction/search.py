@@ -28,9 +28,9 @@ from core.experience import (
 )
 from core.extraction.draft import Draft, Joined, Outcome
 from core.extraction.library_check import contradicted, nearest
+from core.extraction.sayings import SIGNIFICANT, Names
 from core.extraction.sentences import Advice, Setting, advice_of, compose, is_general, leaks, setting_of
 
-SIGNIFICANT = 0.05
 PROPOSE_BELOW = 0.1
 """Corrected p under which a finding becomes a proposal; weaker ones are noted."""
 
@@ -319,7 +319,7 @@ class Search:
             self.joined.append(
                 Joined(text=text, into=text, reason=why, evidence=alone, group_ids=alone.group_ids)
             )
-        near = nearest(text, first.advice, self.live)
+        near = nearest(text, first.advice, self.live, Names.of(self.contrast.table.columns))
         if near is not None and near.same:
             into = near.experience.id
             self.joined.append(
