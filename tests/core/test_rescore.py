@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlite_utils
 from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 
 from core.cli import main
 from core.errors import BusyError, InputError, ModelUnavailableError, NotFoundError
+from core.migrations import MIGRATIONS
 from core.ports import Verifier
 from core.record import canonical_json
 from core.rollout import Group, Rollout, Score, Step, Task, Trajectory
@@ -21,7 +24,7 @@ from core.settings import RewardConfig, RunConfig, VerifierSpec
 from core.settling import settle
 from core.workspace import Workspace
 from core.workspace.rescoring import MOVED, Rescoring
-from tests.make import add_tasks, make_tasks
+from tests.make import add_tasks, make_tasks, ticking
 
 AGENT = RewardConfig(preset="agent")
 ASO = RewardConfig(preset="ASO")
@@ -338,6 +341,29 @@ def test_recorded_rewards_survive_every_rescoring(workspace: Workspace) -> None:
     assert rewards(workspace, f"{run_id}-0001") == [1.0, 0.0]
     workspace.rescoring.rescore(run_id, "ann", RewardConfig())
     assert rewards(workspace, f"{run_id}-0001") == [-1.0, 4.0]
+
+
+def test_rewards_recorded_with_an_older_winnow_survive_too(tmp_path: Path) -> None:
+    path = tmp_path / "winnow.db"
+    database = sqlite_utils.Database(path)
+    MIGRATIONS.apply(database, stop_before="m002_engine")
+    for statement in (
+        "INSERT INTO tasks VALUES ('t', 1, 'q', 'a', '{\"kind\": \"text\"}', 'd', 'train', '{}', 'k', 's', '')",
+        "INSERT INTO runs (id, number, kind, request, config, library_version, model, status, created_at)"
+        " VALUES ('R1', 1, 'recorded', 'r', '{}', 0, 'm', 'done', '')",
+        "INSERT INTO groups (id, run_id, ordinal, task_id, domain, epoch, batch, library_version, status, reason, size)"
+        " VALUES ('R1-0001', 'R1', 1, 't', 'd', 0, 0, 0, 'informative', '', 2)",
+        "INSERT INTO rollouts (id, group_id, replicate, answer, scores, reward, injected, model, usage, steps) VALUES"
+        " ('R1-0001-0', 'R1-0001', 0, 'x', '{\"text\": {\"value\": 1.0}}', -3.0, '{}', 'm', '{}', 0),"
+        " ('R1-0001-1', 'R1-0001', 1, 'y', '{}', 5.0, '{}', 'm', '{}', 0)",
+    ):
+        database.execute(statement)
+    for rollout_id in ("R1-0001-0", "R1-0001-1"):
+        database.table("trajectories").insert({"rollout_id": rollout_id, "body": zlib.compress(b"{}")})
+    database.close()
+    workspace = Workspace(tmp_path, clock=ticking())
+    workspace.rescoring.rescore("R1", "ann")
+    assert rewards(workspace, "R1-0001") == [-3.0, 5.0]
 
 
 # --- the epistemic part ---
