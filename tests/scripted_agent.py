@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.agent import Agent, Attempted
+from core.agent import Agent
 from core.errors import WinnowError
 from core.ports import Program, Ran, Sampling
 from core.rollout import Message, Task, Usage
+from core.runner import Attempt
 from core.settings import AgentConfig
 
 KEY = "sk-test-0123456789abcdef"
@@ -143,7 +144,7 @@ def attempted(
     sampling: Sampling = SAMPLING,
     also: Callable[[Agent], Awaitable[Any]] | None = None,
     **options: Any,
-) -> tuple[Attempted, Scripted]:
+) -> tuple[Attempt, Scripted]:
     """One attempt against a script; with `also`, what that coroutine makes of the running agent instead."""
 
     async def run() -> tuple[Any, Scripted]:
@@ -151,7 +152,7 @@ def attempted(
 
         async with Scripted(script) as endpoint:
 
-            def client_for(replicate: int, attempt: int) -> PlainClient:
+            def client_for(*, seed: int, replicate: int, attempt: int) -> PlainClient:
                 sdk = openai.AsyncOpenAI(
                     base_url=endpoint.base_url, api_key=KEY, max_retries=0, http_client=http_client
                 )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.agent.agent import Agent, Attempted, Client
+from core.agent.agent import Agent, Client, ClientFor
 
-__all__ = ["Agent", "Attempted", "Client"]
+__all__ = ["Agent", "Client", "ClientFor"]

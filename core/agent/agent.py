@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from core.agent.course import Course
@@ -17,11 +16,12 @@ from core.agent.scratch import Scratch
 from core.agent.servers import Server, server_tools
 from core.agent.tool import MAX_ERROR, Tool, bounded, clean
 from core.errors import BudgetError, InputError, ModelUnavailableError, StoppedError, WinnowError
-from core.ports import Sampling, Sandbox, Verifier
+from core.ports import Sampling, Sandbox
 from core.rollout import Message, Task, Trajectory, Usage
+from core.runner import Attempt
 from core.settings import AgentConfig, VerifierSpec
 from core.trust import check_code, mcp_server
-from core.verifiers import make_verifier
+from core.verifiers import Guarded, make_verifier
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -45,16 +45,10 @@ class Client(Protocol):
     async def aclose(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class Attempted:
-    """What came of one attempt."""
+class ClientFor(Protocol):
+    """Makes the client of one rollout (`core.llm.OpenAIChat.sdk_client`)."""
 
-    trajectory: Trajectory
-    """All that was said and done until it ended, or broke off."""
-    usage: Usage
-    error: str | None
-    """Why it broke off; None when it ended by itself or at a limit."""
-    duration_s: float
+    def __call__(self, *, seed: int, replicate: int, attempt: int) -> Client: ...
 
 
 class Agent:
@@ -69,11 +63,11 @@ class Agent:
         self,
         config: AgentConfig,
         *,
-        client_for: Callable[[int, int], Client],
+        client_for: ClientFor,
         model_name: str,
         context_length: int,
         sandbox: Sandbox | None = None,
-        verifier: Callable[[VerifierSpec], Verifier] = make_verifier,
+        verifier: Callable[[VerifierSpec], Guarded] = make_verifier,
         environ: Mapping[str, str] = os.environ,
         fetch_also: Collection[str] = frozenset(),
     ) -> None:
@@ -81,7 +75,7 @@ class Agent:
 
         Args:
             config: tools, limits, gates.
-            client_for: the client of a replicate and attempt.
+            client_for: the client of one rollout.
             model_name: as the endpoint knows it.
             context_length: tokens of prompt and reply together.
             sandbox: runs the Python tool's programs.
@@ -112,7 +106,14 @@ class Agent:
                 self._servers.append(Server(server, mcp_server(server, environ), environ))
             elif name != "files":
                 raise InputError(f"There is no tool {name!r}; use python, fetch, files or mcp:NAME.")
-        self._gates = [(spec.kind, verifier(spec)) for spec in config.gates]
+        self._gates: list[tuple[str, Guarded]] = []
+        for spec in config.gates:
+            gate = verifier(spec)
+            if trouble := gate.trouble(Task(id="gate", question="?", verifier=spec)):
+                raise InputError(
+                    f"The gate {spec.kind!r} cannot be used: {trouble}; a gate is not told the right answer."
+                )
+            self._gates.append((spec.kind, gate))
         self._running = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -138,7 +139,7 @@ class Agent:
 
     async def attempt(
         self, task: Task, messages: Sequence[Message], sampling: Sampling, replicate: int, attempt: int = 0
-    ) -> Attempted:
+    ) -> Attempt:
         """One attempt at a task. What goes wrong in it is told in its result.
 
         Args:
@@ -157,7 +158,7 @@ class Agent:
         from core.agent import sdk
 
         scratch = Scratch()
-        client = self._client_for(replicate, attempt)
+        client = self._client_for(seed=sampling.seed, replicate=replicate, attempt=attempt)
         try:
             tools = self._tools(scratch)
             course = Course(self._config, tools, messages, self._context_length)
@@ -183,7 +184,7 @@ class Agent:
                     reason = "time limit"
                 else:
                     error = _sentence(behind or e)
-            return Attempted(course.trajectory(reason), client.usage, error, course.duration_s)
+            return Attempt(course.trajectory(reason), client.usage, error, course.duration_s)
         finally:
             scratch.close()
             await client.aclose()

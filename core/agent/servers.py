@@ -13,7 +13,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from core.trust import McpServer, scrub
 
 if TYPE_CHECKING:
     from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
-    from mcp import ClientSession
     from mcp.types import CallToolResult
     from mcp.types import Tool as McpTool
 
@@ -95,11 +94,11 @@ class Server:
         time_s = min(CALL_S, left_s)
         try:
             async with asyncio.timeout(time_s):
-                result = await link.session.call_tool(tool, parameters)
+                result = await link.call(tool, parameters)
         except TimeoutError as e:
             raise ToolError(f"TimeoutError: {self.name} did not answer within {time_s:.3g} s") from e
         except Exception as e:
-            if said := _said(e):
+            if not link.lost.is_set() and (said := _said(e)):
                 raise ToolError(said) from e
             await self._drop(link)
             raise ToolError(
@@ -179,7 +178,9 @@ def _free(wanted: str, taken: set[str]) -> str:
 class _Link:
     """One connection: a task that opens it, waits, and closes it."""
 
-    def __init__(self, server: _Connector) -> None:
+    def __init__(self, server: _Connector, lost: asyncio.Event) -> None:
+        self.lost = lost
+        """Set where the server could not be asked, or refused to be."""
         self._server = server
         self.tools: Sequence[McpTool] = ()
         self._closing = asyncio.Event()
@@ -188,7 +189,8 @@ class _Link:
     @classmethod
     async def open(cls, name: str, spec: McpServer, variables: dict[str, str], key: str | None) -> _Link:
         """Connect, and ask for the tools."""
-        link = cls(_connector(name, spec, variables, key))
+        lost = asyncio.Event()
+        link = cls(_connector(name, spec, variables, key, lost), lost)
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         link._task = asyncio.create_task(link._hold(opened))
         try:
@@ -200,16 +202,25 @@ class _Link:
             raise
         return link
 
-    @property
-    def session(self) -> ClientSession:
-        """What calls go through.
+    async def call(self, tool: str, parameters: dict[str, Any]) -> CallToolResult:
+        """Call a tool.
 
         Raises:
-            ConnectionError: it is closed.
+            ConnectionError: the connection is lost; over HTTP the library would wait for an answer all the same.
         """
         if self._server.session is None:
             raise ConnectionError("the session has ended")
-        return self._server.session
+        calling = asyncio.create_task(self._server.session.call_tool(tool, parameters))
+        losing = asyncio.create_task(self.lost.wait())
+        try:
+            await asyncio.wait({calling, losing}, return_when=asyncio.FIRST_COMPLETED)
+            if self.lost.is_set():
+                raise ConnectionError("the server did not take the call")
+            return calling.result()
+        finally:
+            for task in (calling, losing):
+                task.cancel()
+            await asyncio.gather(calling, losing, return_exceptions=True)
 
     async def close(self) -> None:
         """Close it; what goes wrong then is of no use to anyone."""
@@ -233,16 +244,18 @@ class _Link:
             raise
 
 
-def _connector(name: str, spec: McpServer, variables: dict[str, str], key: str | None) -> _Connector:
+def _connector(
+    name: str, spec: McpServer, variables: dict[str, str], key: str | None, lost: asyncio.Event
+) -> _Connector:
     from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
     from mcp.client.stdio import stdio_client
 
     if spec.url:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         return MCPServerStreamableHttp(
-            {"url": spec.url, "headers": headers, "timeout": CALL_S},
+            {"url": spec.url, "headers": headers, "timeout": CALL_S, "httpx_client_factory": _watching(lost)},
             name=name,
-            client_session_timeout_seconds=CALL_S,
+            client_session_timeout_seconds=None,
         )
 
     class Quiet(MCPServerStdio):
@@ -255,8 +268,31 @@ def _connector(name: str, spec: McpServer, variables: dict[str, str], key: str |
     return Quiet(
         {"command": spec.command[0], "args": list(spec.command[1:]), "env": variables},
         name=name,
-        client_session_timeout_seconds=CALL_S,
+        client_session_timeout_seconds=None,
     )
+
+
+def _watching(lost: asyncio.Event) -> Callable[..., Any]:
+    """Makes HTTP clients that note where a request was not taken."""
+    import httpx
+
+    class Watched(httpx.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            try:
+                response = await super().handle_async_request(request)
+            except httpx.TransportError:
+                lost.set()
+                raise
+            if response.status_code >= 400 and request.method == "POST":
+                lost.set()
+            return response
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx.Auth | None = None
+    ) -> httpx.AsyncClient:
+        return httpx.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=Watched())
+
+    return client
 
 
 def _said(error: Exception) -> str:
