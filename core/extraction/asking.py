@@ -124,16 +124,12 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of what is asked for at the same time, in the order of `work`.
 
     Raises:
-        WinnowError: the first one that came up, alone; what else was under way is cancelled and has ended.
+        WinnowError: the first one, once all have ended: what the others bring is paid for, and goes into the cache.
     """
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except* WinnowError as several:
-        raise _first_of_all(several) from None
-    return [task.result() for task in tasks]
-
-
-def _first_of_all(several: BaseExceptionGroup[WinnowError]) -> WinnowError:
-    first = several.exceptions[0]
-    return _first_of_all(first) if isinstance(first, BaseExceptionGroup) else first
+    results = await asyncio.gather(*work, return_exceptions=True)
+    raised = [r for r in results if isinstance(r, BaseException)]
+    for error in sorted(
+        raised, key=lambda e: isinstance(e, WinnowError)
+    ):  # a bug before what is to be expected
+        raise error
+    return [r for r in results if not isinstance(r, BaseException)]

@@ -16,6 +16,9 @@ from core.extraction.summarise import Summary, Unsummarised, summarise
 from core.ports import ChatModel, Progress, silent
 from core.rollout import Group, Task
 
+ATTEMPT_STRIDE = 100_003
+"""How far apart the seeds of two attempts at the same group lie."""
+
 
 class Taught(Contrast):
     """What one group taught, with its summaries; it holds no trajectory, so that a long run stays small."""
@@ -91,10 +94,15 @@ class Teacher:
         self._begun: Counter[str] = Counter()
         self._ended: Counter[str] = Counter()
 
-    async def teach(self, task: Task, group: Group) -> Taught:
+    async def teach(self, task: Task, group: Group, *, attempt: int = 0) -> Taught:
         """Stages 1 and 2 of one informative group: at most G summaries and one contrast, retries apart.
 
         A bad reply is never raised: `Taught.error` says why the group could not be contrasted.
+
+        Args:
+            task: what was tried.
+            group: its rollouts.
+            attempt: a higher number asks for fresh replies, where those in the cache could not be used.
 
         Raises:
             ValueError: the group is not informative: it must not cost a call (DESIGN 3.10).
@@ -104,12 +112,13 @@ class Teacher:
             raise ValueError(f"group {group.id} is {group.status}: only an informative one teaches")
         self._begun.update(summaries=sum(r.outcome == "scored" for r in group.rollouts), groups=1)
         calls = Counter[str]()
+        seed = self._seed + attempt * ATTEMPT_STRIDE
         summaries = await summarise(
             task,
             group,
             self._library,
             self._model,
-            seed=self._seed,
+            seed=seed,
             withhold_answer=self._withhold_answer,
             calls=calls,
             done=lambda: self._tell("Summarising rollouts", "summaries"),
@@ -120,7 +129,7 @@ class Teacher:
             summaries,
             self._library,
             self._model,
-            seed=self._seed,
+            seed=seed,
             withhold_answer=self._withhold_answer,
             nearest=self._nearest,
             calls=calls,

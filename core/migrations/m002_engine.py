@@ -20,6 +20,7 @@ UPDATE rollouts SET components = json_set(components, '$.recorded', reward) WHER
 ALTER TABLE groups ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE groups ADD COLUMN temperature REAL;
 ALTER TABLE groups ADD COLUMN contrast TEXT NOT NULL DEFAULT '';
+ALTER TABLE groups ADD COLUMN contrast_attempt INTEGER NOT NULL DEFAULT 0;
 
 CREATE TABLE batches (
     run_id TEXT NOT NULL REFERENCES runs (id), epoch INTEGER NOT NULL, batch INTEGER NOT NULL,

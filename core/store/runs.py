@@ -388,6 +388,18 @@ class Runs:
             for group_id, text in contrasts.items():
                 self._database.execute("UPDATE groups SET contrast = ? WHERE id = ?", text, group_id)
 
+    def contrast_anew(self, group_ids: Sequence[str]) -> None:
+        """Let groups be contrasted with fresh replies: those in the cache could not be used."""
+        with self._database.writing():
+            for group_id in group_ids:
+                self._database.execute(
+                    "UPDATE groups SET contrast_attempt = contrast_attempt + 1 WHERE id = ?", group_id
+                )
+
+    def contrast_attempt(self, group_id: str) -> int:
+        """How often a group was to be contrasted anew."""
+        return int(self._database.value("SELECT contrast_attempt FROM groups WHERE id = ?", group_id))
+
     def group_rows(
         self,
         run_id: str | None = None,

@@ -132,6 +132,7 @@ class Learning:
             run = self._store.runs.get(run_id)
             reopened = self._store.runs.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
             if run.extraction.not_contrasted:
+                self._store.runs.contrast_anew(list(run.extraction.not_contrasted))
                 self._store.runs.set_status(run_id, "waiting", actor)
                 for batch in self._store.runs.batches(run_id):
                     if batch.extraction is not None and batch.extraction.not_contrasted:

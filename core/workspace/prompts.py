@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from core.injection import estimate_tokens
 from core.library import Library
 from core.memory import select
@@ -13,12 +10,7 @@ from core.runner import Prompt
 from core.settings import Endpoint, RunConfig
 from core.store import Store
 from core.workspace.models import Models
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from core.ports import Embedder
+from core.workspace.nearest import Nearest
 
 CHAT_TEMPLATE_TOKENS = 32
 """What a chat template may add to a prompt."""
@@ -33,9 +25,7 @@ class Prompts:
         self._experiences = list(library)
         self._endpoint = endpoint
         self._config = config
-        self._store = store
-        self._models = models
-        self._embedder: Embedder | None = None
+        self._nearest = Nearest(store, models)
 
     def __call__(self, task: Task) -> Prompt:
         selection = select(
@@ -43,7 +33,7 @@ class Prompts:
             task.question,
             domain=task.domain,
             budget_tokens=self._budget(task),
-            embed=self._embed,
+            embed=self._nearest.embed,
         )
         return Prompt(selection.injection, {out.experience_id: out.why for out in selection.left_out})
 
@@ -53,8 +43,3 @@ class Prompts:
         system = task.metadata.get("system")
         taken = estimate_tokens(task.question) + (estimate_tokens(system) if isinstance(system, str) else 0)
         return max(0, min(self._endpoint.injection_budget, free - taken))
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if self._embedder is None:
-            self._embedder = self._models.embedder()
-        return self._store.embeddings.embed(texts, self._embedder)

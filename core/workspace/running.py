@@ -27,6 +27,7 @@ from core.settings import AgentConfig, Resample
 from core.store import Store
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
+from core.workspace.nearest import Nearest
 from core.workspace.prompts import Prompts
 from core.workspace.proposing import save_proposals
 from core.workspace.scoring import Scoring
@@ -233,7 +234,8 @@ class Execution:
         self._count(task, group)
         if teacher is None:
             return None
-        taught = await teacher.teach(task, group)
+        attempt = self._store.runs.contrast_attempt(group.id)
+        taught = await teacher.teach(task, group, attempt=attempt)
         self._store.runs.save_critiques(
             {s.rollout_id: s.text for s in taught.summaries},
             {a.rollout_id: _in_words(a) for a in taught.advantages},
@@ -299,6 +301,7 @@ class Execution:
             run_id=self._run.id,
             seed=self._config.seed,
             withhold_answer=self._config.withhold_answer,
+            nearest=Nearest(self._store, self._models),
             progress=self._progress,
         )
 

@@ -229,3 +229,22 @@ def test_a_gate_needs_train_tasks(workspace: Workspace) -> None:
     publish(workspace, "A lesson.")
     with pytest.raises(InputError, match="only train tasks teach"):
         workspace.learning.plan(RunConfig(gate="auto", split="trial"))
+
+
+def test_a_group_that_a_bad_reply_kept_from_teaching_is_asked_about_anew(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(6))
+    manners = {"good": False}
+
+    def moody(asked: Asked) -> str:
+        if "semantic_advantages" in asked.system and not manners["good"]:
+            return "I would rather not."
+        return teacher(asked)
+
+    with StubServer() as stub, StubServer(moody) as extractor:
+        run = learn(workspace, gated(workspace, stub, extractor, gate="none"))
+        assert len(run.extraction.not_contrasted) == run.tally.informative > 0
+        manners["good"] = True
+        workspace.learning.retry(run.id, "test")
+        again = workspace.learning.work(run.id, "test")
+    assert again.extraction.not_contrasted == {}
+    assert again.extraction.proposed > 0
