@@ -242,7 +242,8 @@ class StubServer:
         """Counts since the start or the last reset.
 
         calls: chat requests; answered: those that got a whole good reply, kinds: these by what they were for;
-        faults: by kind; connections: those that calls came over; replies: choices sent; asked_again / answered_again: replicates asked for / answered more
+        faults: by kind; connections: those that calls came over; replies: choices sent;
+        asked_again / answered_again: replicates asked for / answered more
         than once, each further time counted.
         """
         return {
