@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import signal
 import sys
 from typing import Any
 
 MEMORY = 1 << 30
+
+_COMMAND = re.compile(r"\\(?:text|mathrm|mathbf)\s*\{[^{}]*\}|\\[A-Za-z]+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def main() -> None:
@@ -22,8 +26,7 @@ def main() -> None:
         job = json.loads(line)
         # Should whoever asked be gone, nobody else ends what never ends.
         _end_in(int(job["time_s"]) + 2)
-        gold = _first(parse, f"${job['gold']}$", job["gold"])
-        answer = _first(parse, job["answer"], f"${job['answer']}$" if len(job["answer"]) <= 200 else "")
+        gold, answer = (_read(parse, job[name]) for name in ("gold", "answer"))
         equal = bool(
             gold
             and answer
@@ -58,11 +61,21 @@ def _bound() -> None:
         return  # macOS knows no such limit
 
 
-def _first(parse: Any, *forms: str) -> list[Any]:
-    for form in forms:
-        if form.strip("$ ") and (found := parse(form, parsing_timeout=None)):
-            return list(found)
-    return []
+def _read(parse: Any, text: str) -> list[Any]:
+    """What math-verify finds in a text.
+
+    One that is nothing but an expression is put between dollar signs, else only its first number would be read (of
+    `1+x^2` the 1).
+    """
+    return list(parse(f"${text.strip()}$" if _is_bare(text) else text, parsing_timeout=None))
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a text is an expression and nothing else: no words but those of LaTeX."""
+    if len(text) > 200 or "$" in text or "\\boxed" in text or "\\(" in text or "\\[" in text:
+        return False
+    rest = _COMMAND.sub(" ", text.strip())
+    return any(c.isalnum() for c in text) and "\n" not in rest and not _WORD.search(rest)
 
 
 def _shown(parsed: list[Any]) -> str | None:

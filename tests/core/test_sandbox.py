@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from core.cli import main
 from core.errors import SandboxError
 from core.ports import Limits, Program, Ran
 from core.sandbox import macos, places, seccomp
 from core.sandbox.confined import Confined, cannot
+from core.sandbox.self_test import escapes
 
 ROOT = Path(__file__).parents[2]
 HEADERS = {
@@ -492,3 +496,51 @@ def test_the_child_needs_nothing_but_the_standard_library() -> None:
         [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert said.stdout.strip() in ("{'core'}", "{'core', '__main__'}", "{'__main__', 'core'}")
+
+
+# ---- winnow sandbox
+
+
+class Open:
+    """A sandbox that confines nothing."""
+
+    confines = "Nothing."
+
+    def run(self, program: Program) -> Ran:
+        return Ran(ended="done", exit_code=0)
+
+
+def test_the_self_test_tells_a_sandbox_that_holds_from_one_that_does_not() -> None:
+    assert [e.what for e in escapes() if not e.held] == []
+    assert not any(e.held for e in escapes(Open()))
+
+
+def test_the_command_says_what_is_confined_what_may_run_and_what_was_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust = tmp_path / "trust.toml"
+    trust.write_text('run_code = ["verifiers"]\nfunctions = ["my_checks:score"]\nkey_variables = ["LAB"]\n')
+    trust.chmod(0o600)
+    monkeypatch.setenv("WINNOW_TRUST", str(trust))
+    said = CliRunner().invoke(main, ["sandbox", "--json"])
+    assert said.exit_code == 0, said.output
+    result = json.loads(said.stdout)
+    assert result["confines"] == Confined().confines
+    assert result["allows"] == {"run_code": ["verifiers"], "functions": ["my_checks:score"], "mcp": {}}
+    assert len(result["tried"]) > 5
+    assert all(t["held"] and t["came"] for t in result["tried"])
+
+
+def test_the_command_says_so_where_nothing_can_be_confined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    cannot.cache_clear()
+    try:
+        said = CliRunner().invoke(main, ["sandbox"])
+        with pytest.raises(SandboxError, match="cannot be confined on Windows"):
+            run("open('ran', 'w')")
+    finally:
+        cannot.cache_clear()
+    assert said.exit_code == 1
+    assert said.stdout.startswith("Code cannot be confined on Windows")
+    assert "held" not in said.stdout
