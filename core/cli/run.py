@@ -139,7 +139,13 @@ def _say_plan(desk: Desk, plan: Plan) -> None:
         f"{plan.library_version} (lessons for {plan.with_lessons} of them): at most {plural(plan.calls, 'call')} for "
         f"rollouts; it {state}. Nothing was done."
     )
-    desk.answer({**plan.model_dump(mode="json"), "tasks": [t.id for t in plan.tasks]}, line)
+    least, most = plan.estimate.total.low, plan.estimate.total.high
+    in_all = (
+        f"In all {least.calls:,} to {most.calls:,} calls, {least.prompt_tokens + least.completion_tokens:,} to "
+        f"{most.prompt_tokens + most.completion_tokens:,} tokens, ${least.cost_usd:.4f} to ${most.cost_usd:.4f}; "
+        "retries come on top, what is in the cache comes off."
+    )
+    desk.answer({**plan.model_dump(mode="json"), "tasks": [t.id for t in plan.tasks]}, line, in_all)
 
 
 def _incomplete(run: Run) -> bool:

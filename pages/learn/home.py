@@ -31,10 +31,10 @@ def next_step(now: Overview) -> tuple[int, str, str, str, str]:
     run = now.newest_run
     if not now.tasks and not now.rollouts:
         return 0, "", "Import tasks", "pages/learn/import_tasks.py", ""
-    if run and run.status not in ("done", "failed"):
+    if run and run.status not in ("done", "failed", "cancelled", "review"):
         done = run.tally.total - run.tally.waiting
-        busy = ws.learning.busy(run.id)
-        state = "is being worked on" if busy else "was interrupted and can go on where it stopped"
+        job = ws.jobs.of_run(run.id)
+        state = "is being worked on" if jobs.active(job) else "stopped and can go on where it is"
         return (
             1,
             f"{run.id} {state}: {done} of {run.tally.total} groups are finished.",
@@ -57,6 +57,14 @@ def next_step(now: Overview) -> tuple[int, str, str, str, str]:
             (f"Review {now.waiting_review} proposal{'s' * (now.waiting_review != 1)}"),
             "pages/review/review.py",
             "",
+        )
+    if run and run.status == "review":
+        return (
+            1,
+            f"What {run.id} proposed is decided on and published: its next batch can start.",
+            f"Go on with {run.id}",
+            "pages/learn/run.py",
+            run.id,
         )
     if not now.rollouts:
         return (

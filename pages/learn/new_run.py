@@ -1,11 +1,18 @@
 """Plan a run: what it would do and cost is shown before it starts."""
 
+from typing import get_args
+
 import streamlit as st
 
 from core.rollout import SPLITS
-from core.settings import RunConfig
-from pages.parts import frame, jobs, safe, session, words
+from core.settings import PRESETS as WEIGHTED
+from core.settings import Component, RunConfig
+from pages.parts import frame, safe, session, words
 from pages.parts.guard import guard
+
+PRESETS = [*WEIGHTED, "own"]
+PARTS = get_args(Component)
+TOOLS = ["python", "fetch", "files"]
 
 ws = session.workspace()
 frame.back("Runs", "pages/learn/runs.py")
@@ -43,11 +50,49 @@ with settings:
     split = two.selectbox("Split", SPLITS, key="run_split")
     limit = three.number_input("Tasks a domain, at most", 1, None, None, key="run_limit", placeholder="all")
     domains = st.multiselect("Domains", list(counts), key="run_domains", placeholder="All")
+    with st.expander("Epochs, gate and reward", icon=":material/repeat:"):
+        one, two, three = st.columns([1, 1, 2])
+        epochs = one.number_input("Epochs", 1, 100, 1, key="run_epochs")
+        batch_size = two.number_input("Tasks a batch", 1, None, 40, key="run_batch_size")
+        gate = three.selectbox(
+            "Between batches", list(words.GATE), key="run_gate", format_func=words.GATE.__getitem__
+        )
+        one, two = st.columns(2)
+        preset = one.selectbox("Reward", PRESETS, key="run_reward")
+        withhold = two.checkbox(
+            "Keep right answers from the extraction model", key="run_withhold", disabled=not extraction
+        )
+        weights: dict[str, float] = {}
+        if preset == "own":
+            for part, column in zip(PARTS, st.columns(len(PARTS)), strict=True):
+                weights[part] = column.number_input(
+                    safe.label(part),
+                    0.0,
+                    None,
+                    1.0 if part == "verified" else 0.0,
+                    0.1,
+                    key=f"run_weight_{part}",
+                )
     with st.expander("Sampling and caps", icon=":material/tune:"):
         one, two, three = st.columns(3)
         temperature = one.number_input("Temperature", 0.0, 2.0, 0.7, 0.1, key="run_temperature")
         max_tokens = two.number_input("Tokens a reply, at most", 1, None, 64, key="run_max_tokens")
         seed = three.number_input("Seed", 0, None, 0, key="run_seed")
+        one, two, three = st.columns(3)
+        again = one.number_input(
+            "Sample anew, times",
+            0,
+            8,
+            0,
+            key="run_again",
+            help="Where all rollouts of a task got the same reward.",
+        )
+        again_at = two.number_input(
+            "At temperature", 0.0, 2.0, 1.0, 0.1, key="run_again_at", disabled=not again
+        )
+        patience = three.number_input(
+            "Seconds a rollout, at most", 1.0, None, None, key="run_patience", placeholder="no cap"
+        )
         one, two, three = st.columns(3)
         max_calls = one.number_input(
             "Calls, at most", 0, None, None, key="run_max_calls", placeholder="no cap"
@@ -58,6 +103,25 @@ with settings:
         max_cost = three.number_input(
             "US dollars, at most", 0.0, None, None, key="run_max_cost", placeholder="no cap"
         )
+    with st.expander("Agent with tools", icon=":material/construction:"):
+        tools = st.multiselect(
+            "Tools",
+            TOOLS,
+            key="run_tools",
+            placeholder="None: a rollout is one reply",
+            accept_new_options=True,
+            help="A tool server that the trust file names goes in as mcp:NAME.",
+        )
+        one, two = st.columns([1, 2])
+        max_steps = one.number_input("Tool calls, at most", 1, 200, 12, key="run_steps", disabled=not tools)
+        hosts = two.multiselect(
+            "Hosts that fetch may ask",
+            [],
+            key="run_hosts",
+            placeholder="example.org",
+            accept_new_options=True,
+            disabled="fetch" not in tools,
+        )
 
 with plan_side:
     frame.section("What it would do")
@@ -66,10 +130,21 @@ with plan_side:
             {
                 "endpoint": endpoint,
                 "extraction_endpoint": extraction or None,
+                "judge_endpoint": roles["judge"],
                 "group_size": group_size,
                 "split": split,
                 "domains": tuple(domains),
                 "limit": limit,
+                "epochs": epochs,
+                "batch_size": batch_size,
+                "gate": gate,
+                "reward": {"preset": preset, "weights": weights},
+                "withhold_answer": bool(withhold and extraction),
+                "resample": {"attempts": again, "temperature": again_at} if again else None,
+                "rollout_timeout_s": patience,
+                "agent": {"tools": tuple(tools), "max_steps": max_steps, "fetch_hosts": tuple(hosts)}
+                if tools
+                else None,
                 "temperature": temperature,
                 "max_tokens": max_tokens,
                 "seed": seed,
@@ -80,16 +155,27 @@ with plan_side:
             where="run",
         )
         plan = ws.learning.plan(config)
+    least, most = plan.estimate.total.low, plan.estimate.total.high
     frame.stats(
         [
             (len(plan.tasks), "tasks"),
-            (len(plan.tasks) * group_size, "rollouts"),
-            (plan.calls, "calls at most"),
+            (len(plan.tasks) * group_size * epochs, "rollouts"),
+            (f"{most.calls:,}", "calls at most"),
         ]
     )
     frame.facts(
         [
             ("Model", plan.model),
+            (
+                "Tokens",
+                words.between(
+                    least.prompt_tokens + least.completion_tokens, most.prompt_tokens + most.completion_tokens
+                ),
+            ),
+            (
+                "Cost",
+                f"{words.money(least.cost_usd)} to {words.money(most.cost_usd)}" if most.cost_usd else "none",
+            ),
             (
                 "Library",
                 f"version {plan.library_version}, lessons for {plan.with_lessons:,} of {len(plan.tasks):,} tasks",
@@ -105,13 +191,13 @@ with plan_side:
         )
         label = f"Go on with {plan.resumes}"
     else:
-        label = f"Start: {words.plural(plan.calls, 'call')} at most"
+        label = f"Start: {words.plural(most.calls, 'call')} at most"
     if st.button(
         safe.label(label), key="run_start", type="primary", icon=":material/play_arrow:", width="stretch"
     ):
         with guard(stop=True):
             run = ws.learning.start(config, session.me())
-        if run.status != "done":
-            jobs.start(ws, run.id)
+            if run.status != "done":
+                ws.jobs.enqueue(run.id, session.me(), config)
         st.switch_page("pages/learn/run.py", query_params={"id": run.id})
-    frame.note("It works in a process of its own: closing this page, or the app, does not stop it.")
+    frame.note("A worker in the background does it: closing this page, or the app, does not stop it.")

@@ -4,10 +4,11 @@ from collections import defaultdict
 
 import streamlit as st
 
+from core.job import Job
 from core.rollout import Run
 from pages.parts import frame, jobs, safe, session, tally, words
 from pages.parts.events import when
-from pages.parts.guard import guard, red_line
+from pages.parts.guard import guard
 from pages.parts.safe import joined, markup
 
 ws = session.workspace()
@@ -29,50 +30,50 @@ frame.page(
     + (f" ({run.with_lessons:,} groups got lessons of it)." if run.library_version else "."),
     crumb="Run",
 )
-active = run.status not in ("done", "failed") and jobs.state(ws, run.id) != "idle"
+job = None if recorded else ws.jobs.of_run(run.id)
 
 
-def progress(run: Run, state: str) -> None:
-    text, tone = words.run_state(run, state)
-    done = run.tally.total - run.tally.waiting
+def progress(run: Run, job: Job | None) -> None:
+    text, tone = words.run_state(run, job)
     took = run.usage if recorded else run.spent  # what was really sent, where Winnow sent it
+    limits = jobs.caps(run, job)
     safe.html(
         '<div class="w-chips">{chip}<span class="w-note">{n} of {all} groups finished</span></div>',
         chip=frame.chip(text, tone),
-        n=done,
-        all=run.tally.total,
+        n=f"{run.tally.total - run.tally.waiting:,}",
+        all=f"{run.tally.total:,}",
     )
     tally.bar(run.tally)
+    if job and jobs.active(job):
+        jobs.progress(ws, job)
+    tokens = took.prompt_tokens + took.completion_tokens
     frame.stats(
         [
-            (f"{took.calls:,}", "model calls"),
-            (f"{took.prompt_tokens:,}", "prompt tokens"),
-            (f"{took.completion_tokens:,}", "completion tokens"),
-            (words.money(took.cost_usd), "cost"),
+            (f"{took.calls:,}", words.of_cap("model calls", limits.max_calls, "{:,}")),
+            (f"{tokens:,}", words.of_cap("tokens", limits.max_tokens_total, "{:,}")),
+            (words.money(took.cost_usd), words.of_cap("cost", limits.max_cost_usd, "${:,.2f}")),
         ]
     )
 
 
-@st.fragment(run_every=2 if active else None)
+@st.fragment(run_every=2 if jobs.active(job) else None)
 def live() -> None:
-    now = ws.store.runs.get(run_id)
-    state = jobs.state(ws, run_id) if now.status not in ("done", "failed") else "idle"
-    progress(now, state)
-    if active and state == "idle":
+    now, newest = ws.store.runs.get(run_id), None if recorded else ws.jobs.of_run(run_id)
+    progress(now, newest)
+    if jobs.active(newest):
+        ws.ensure_worker()
+    if (now.status, newest and newest.state) != (run.status, job and job.state) and jobs.active(job):
         st.rerun()
 
 
 live()
-if not active and run.status not in ("done", "failed"):
-    if run.note and not recorded:
-        red_line(run.note)
-    if said := jobs.last_words(ws, run.id):
-        with st.expander("What its last process said"):
-            safe.exact(said)
-    if st.button("Resume", key="run_resume", type="primary", icon=":material/play_arrow:"):
-        jobs.start(ws, run.id)
-        st.rerun()
-    frame.note("Finished groups are kept, and replies that came are not paid for again.")
+if not recorded:
+    jobs.trouble(ws, run, job)
+    if run.status == "review":
+        frame.note("Its gate waits for you: decide on the proposals and publish them, then let it go on.")
+    jobs.controls(ws, run, job)
+    if job and job.state == "paused" and "cap" in job.error:
+        jobs.other_caps(ws, run, job)
 
 with st.container(horizontal=True):
     if st.button("Look at its groups", key="run_groups", icon=":material/scatter_plot:"):
@@ -85,8 +86,18 @@ with st.container(horizontal=True):
     if retry and st.button(
         f"Retry {run.tally.failed:d} failed groups", key="run_retry", icon=":material/replay:"
     ):
-        jobs.start(ws, run.id, retry_failed=True)
+        session.attempt(lambda: ws.jobs.requeue(run.id, session.me()))
         st.rerun()
+if run.tally.failed:
+    frame.section("What failed", "the first five groups")
+    rows, _ = ws.store.runs.group_rows(run.id, status="failed", limit=5)
+    failed = [(row, ws.store.runs.group(row.id, trajectories=False).rollouts) for row in rows]
+    frame.facts(
+        [
+            (row.id, next((safe.short(r.error, 300) for r in rollouts if r.error), row.reason))
+            for row, rollouts in failed
+        ]
+    )
 
 left, right = st.columns(2, gap="large")
 with left:
@@ -109,8 +120,19 @@ with left:
             ("Temperature", config.temperature),
             ("Tokens a reply", config.max_tokens),
             ("Seed", config.seed),
+            ("Epochs", f"{config.epochs}, in batches of {config.batch_size}"),
+            ("Between batches", words.GATE[config.gate]),
+            ("Reward", f"{config.reward.preset}: {words.weights(config.reward)}"),
         ]
+        if config.agent:
+            rows.append(("Tools", ", ".join(config.agent.tools) or "none"))
+        if config.resample:
+            again = words.plural(config.resample.attempts, "time")
+            rows.append(("Sampled anew", f"up to {again} at temperature {config.resample.temperature:g}"))
     frame.facts(rows)
+    if config.epochs > 1 or config.gate != "none":
+        frame.section("Batches")
+        tally.batches(ws.store.runs.batches(run.id))
 with right:
     frame.section("Mean reward by domain", "of scored rollouts; unscored is not 0")
     by_domain: dict[str, list[float]] = defaultdict(list)

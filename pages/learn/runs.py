@@ -28,11 +28,10 @@ if not runs:
 
 if st.button("New run", key="new_run", type="primary", icon=":material/add:"):
     st.switch_page("pages/learn/new_run.py")
+newest = jobs.newest_by_run(ws)
 for run in runs:
     tally = run.tally
-    state, tone = words.run_state(
-        run, jobs.state(ws, run.id) if run.status not in ("done", "failed") else "idle"
-    )
+    state, tone = words.run_state(run, newest.get(run.id))
     kind = (
         "recorded rollouts"
         if run.kind == "recorded"

@@ -8,6 +8,7 @@ from pages.parts.safe import Markup, markup
 
 def sidebar() -> None:
     ws = session.workspace()
+    ws.ensure_worker()
     now = ws.overview()
     run = now.newest_run
     lines = [
@@ -16,7 +17,7 @@ def sidebar() -> None:
     ]
     if now.staged:
         lines.append(_line("Staged", now.staged, "wait"))
-    if run and run.status not in ("done", "failed"):
+    if run and run.status not in ("done", "failed", "cancelled"):
         lines.append(_line(f"Run {run.id}", f"{run.tally.total - run.tally.waiting} of {run.tally.total}"))
     safe.html(
         '<div class="w-side">{lines}<span class="path" title="Workspace folder">{folder}</span></div>',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.rollout import Extraction, Tally
+from core.rollout import Batch, Extraction, Tally
 from pages.parts import frame, safe
 from pages.parts.safe import joined, markup
 
@@ -50,6 +50,38 @@ def operations(extraction: Extraction) -> None:
         frame.note("Model calls: " + ", ".join(f"{stage} {n}" for stage, n in extraction.calls.items()) + ".")
     for each in extraction.notes:
         frame.note(each)
+
+
+BATCHES = 60
+"""Rows of the table of batches."""
+
+
+def batches(found: Sequence[Batch]) -> None:
+    """What every batch was given, proposed and had published."""
+    rows = joined(
+        markup(
+            '<tr><td class="num">{epoch}</td><td class="num">{batch}</td><td>{given}</td><td>{said}</td></tr>',
+            epoch=each.epoch + 1,
+            batch=each.batch + 1,
+            given="not begun" if each.library_version is None else f"under version {each.library_version}",
+            said=_said(each),
+        )
+        for each in found[:BATCHES]
+    )
+    safe.html(
+        '<div class="w-scroll"><table class="w-table"><tr><th class="num">Epoch</th><th class="num">Batch</th>'
+        "<th>Sampled</th><th>Lessons</th></tr>{rows}</table></div>",
+        rows=rows,
+    )
+    if len(found) > BATCHES:
+        frame.note(f"The first {BATCHES} of {len(found)} batches.")
+
+
+def _said(batch: Batch) -> str:
+    if batch.extraction is None:
+        return ""
+    published = f", published as version {batch.published_in}" if batch.published_in is not None else ""
+    return f"{batch.extraction.proposed} proposed{published}"
 
 
 def _stacked(name: str, total: int, parts: Sequence[Part]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from core.experience import Add, Delete, Merge, Modify, Proposal
+from core.job import Job
 from core.rollout import GroupRow, Rollout, Run
+from core.settings import RewardConfig
 from pages.parts.frame import chip
 from pages.parts.safe import Markup
 
@@ -60,6 +62,21 @@ def money(usd: float) -> str:
     return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:,.2f}"
 
 
+def between(least: int, most: int) -> str:
+    """`1,200 to 5,000`."""
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def of_cap(name: str, cap: float | None, form: str) -> str:
+    """The name of a sum, with its cap where there is one."""
+    return name if cap is None else f"{name}, at most {form.format(cap)}"
+
+
+def weights(reward: RewardConfig) -> str:
+    """`0.7 verified, 0.3 epistemic`."""
+    return ", ".join(f"{weight:g} {part}" for part, weight in reward.by_component.items())
+
+
 def group_chip(row: GroupRow | str) -> Markup:
     name, tone = GROUP[row if isinstance(row, str) else row.status]
     return chip(name, tone)
@@ -70,14 +87,30 @@ def proposal_chip(proposal: Proposal) -> Markup:
     return chip(name, tone)
 
 
-def run_state(run: Run, state: str) -> tuple[str, str]:
-    """(words, tone) of a run; `state` is what `jobs.state` says."""
-    if run.status == "done":
-        return "done", "good"
-    if run.status == "failed":
-        return "failed", "bad"
-    if state != "idle":
-        return ("running", "accent") if state == "working" else ("starting", "accent")
+JOB = {
+    "waiting": ("queued", "accent"),
+    "running": ("running", "accent"),
+    "pausing": ("pausing", "accent"),
+    "paused": ("paused", ""),
+    "cancelling": ("cancelling", "accent"),
+    "failed": ("failed", "bad"),
+    "cancelled": ("cancelled", "quiet"),
+}
+GATE = {
+    "none": "collect, review at the end",
+    "review": "wait for my review",
+    "auto": "publish all valid proposals",
+}
+
+
+def run_state(run: Run, job: Job | None) -> tuple[str, str]:
+    """(words, tone) of a run and of the newest job on it."""
+    if run.status in ("done", "failed", "cancelled"):
+        return run.status, {"done": "good", "failed": "bad", "cancelled": "quiet"}[run.status]
+    if run.status == "review" and (job is None or job.state in ("paused", "done")):
+        return "waits for review", "accent"
+    if job is not None and job.state != "done":
+        return JOB[job.state]
     done = run.tally.total - run.tally.waiting
     return ("interrupted", "bad") if done or run.status == "running" else ("not started", "")
 
