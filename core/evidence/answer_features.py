@@ -62,9 +62,11 @@ class _Form(NamedTuple):
 
 _FORMS: Mapping[str, _Form] = {
     "number_only": _Form("gave the number alone", "number", 0),
+    "json_only": _Form("answered with JSON alone", "json", 0),
     "one_word": _Form("answered with one word", "length", 1),
     "up_to_3_words": _Form("answered in at most three words", "length", 2),
     "over_20_words": _Form("used more than twenty words", "length", 3),
+    "code_fence": _Form("used a code fence", "json", 3),
     "over_10_words": _Form("used more than ten words", "length", 4),
     "several_sentences": _Form("wrote several sentences", "length", 5),
     "empty": _Form("gave an empty answer", "length", 5),
@@ -86,8 +88,6 @@ _FORMS: Mapping[str, _Form] = {
     "has_number": _Form("wrote a number in digits", "number", 25),
     "several_numbers": _Form("wrote several numbers", "number", 26),
     "shows_sum": _Form("wrote the calculation out", "number", 27),
-    "json_only": _Form("answered with JSON alone", "json", 30),
-    "code_fence": _Form("used a code fence", "json", 31),
     "json_in_prose": _Form("wrapped the JSON in other text", "json", 32),
     "json_keys_asked": _Form("used the keys that the question names", "json", 33),
     "json_other_keys": _Form("used keys that the question does not name", "json", 34),

@@ -69,7 +69,8 @@ _PATTERNS: Mapping[Demand, str] = {
     "lower": r"\b(?:lower[- ]?case|small letters)\b",
     "upper": r"\b(?:upper[- ]?case|all caps|capital letters|block letters)\b",
     "capital": r"\b(?:capitali[sz]ed|begin with a capital|initial capital)\b",
-    "period": r"\b(?:(?:end|close) (?:it |(?:the|your|every|each) answer |answers )?with a (?:period|full stop)|final (?:period|full stop)|"
+    "period": r"\b(?:(?:end|close) (?:it |(?:the|your|each) answer |answers )?with a (?:period|full stop)|"
+    r"final (?:period|full stop)|"
     r"with (?:a )?punctuation)\b",
     "digits": r"\b(?:in|as|with|using|use) (?:digits|numerals|figures)\b",
     "number_words": r"\b(?:spell(?:ed)? (?:it |the number )?out|number in words|in words)\b",

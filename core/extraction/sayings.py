@@ -127,7 +127,7 @@ _SHOWN_BY: Mapping[Demand, tuple[tuple[str, ...], bool]] = {
 
 _FORMS: Sequence[tuple[str, str]] = (
     (r"\b(?:introduction|introductory|preambles?|filler|lead-in|pleasantr\w+)\b", "preamble"),
-    (r"\b(?:hedg\w+|ifs and buts|second choice|name no other)\b", "hedges"),
+    (r"\b(?:hedg\w+|second choice|name no other)\b", "hedges"),
     (r"\b(?:repeat|restat)\w*(?: (?:the|its))?(?: words of the)? question\b", "restates_question"),
     (
         r"\b(?:keys? (?:that )?the (?:question|task|prompt) (?:names|asks)|(?:asked|requested|exact) keys?)\b",

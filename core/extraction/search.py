@@ -81,8 +81,14 @@ class Search:
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     chosen: list[Candidate] = field(default_factory=list)
+    instructions: dict[Instruction, str] = field(default_factory=dict)
+    """What the questions demand, each with the first task that demands it."""
     settings: dict[bool, Setting] = field(default_factory=dict)
     """When a lesson holds, for lessons about tools and for others."""
+
+    def __post_init__(self) -> None:
+        for matter in self.matters:
+            self.instructions.setdefault(matter.instruction, matter.task_id)
 
     def run(self, limit: int) -> Outcome:
         table = self.contrast.table
@@ -194,9 +200,8 @@ class Search:
         if self._truncated(candidate):
             return "explained by truncation: it vanishes without the rollouts that a limit stopped or cut off"
         best, followed = table.best, candidate.followed(table)
-        share = float(followed[best].mean())
-        if share < COVERAGE:
-            return f"only {share:.0%} of the best rollouts do it"
+        if followed[best].mean() < COVERAGE:
+            return f"only {int(followed[best].sum())} of the best {int(best.sum())} rollouts follow it"
         if (candidate.finding.odds_ratio > 1) != candidate.do:
             return "the counts of winners and losers do not bear out what the rewards say"
         if leaked := leaks(self._text(candidate), self.answers):
@@ -205,10 +210,10 @@ class Search:
 
     def _against(self, demands: frozenset[Demand]) -> str:
         """The first demand of any of the domain's questions that the advice goes against."""
-        for matter in self.matters:
-            against = conflicts(demands, matter.instruction)
+        for instruction, task_id in self.instructions.items():
+            against = conflicts(demands, instruction)
             if against:
-                return f"task {matter.task_id} asks for: {', '.join(sorted(against)).replace('_', ' ')}"
+                return f"task {task_id} asks for: {', '.join(sorted(against)).replace('_', ' ')}"
         return ""
 
     def _truncated(self, candidate: Candidate) -> bool:
@@ -347,8 +352,9 @@ class Search:
     def _rationale(self, candidates: Sequence[Candidate]) -> str:
         first, table = candidates[0], self.contrast.table
         parts = [self.contrast.sentence(c.finding) + "." for c in candidates]
-        share = float(first.followed(table)[table.best].mean())
-        parts.append(f"{share:.0%} of the best {int(table.best.sum())} rollouts do so.")
+        best = table.best
+        following = int(first.followed(table)[best].sum())
+        parts.append(f"{following} of the best {int(best.sum())} rollouts follow this lesson.")
         if any(c.advice.about == first.advice.about for c in self.chosen):
             parts.append("It holds among the rollouts that follow the lessons above.")
         if stopped := int(self._stopped().sum()):

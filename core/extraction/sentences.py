@@ -88,28 +88,28 @@ FORM_ADVICE: Mapping[tuple[str, bool], Advice] = {
     ),
     ("final_period", False): _form("end the answer without a period", "no final period", "no_period"),
     ("final_period", True): _form("end the answer with a period", "", "period"),
-    ("final_punctuation", False): _form("end without punctuation", "", "no_period"),
+    ("final_punctuation", False): _form("end the answer without punctuation", "", "no_period"),
     ("asks_back", False): _form("answer the question and do not ask one back", "no question back"),
     ("number_words", False): _form("write the number in digits", "no number words", "digits", numeric=True),
     ("number_words", True): _form("write the number in words", "", "number_words", numeric=True),
-    ("number_with_unit", False): _form("leave the unit out", "no unit", "number_only", numeric=True),
+    ("number_with_unit", False): _form("give the number without its unit", "no unit", "number_only", numeric=True),
     ("number_with_unit", True): _form("give the unit after the number", "", "unit", numeric=True),
-    ("several_numbers", False): _form("write one number only", "no other number", "brief", numeric=True),
+    ("several_numbers", False): _form("give one number and no other", "no other number", "brief", numeric=True),
     ("shows_sum", False): _form(
         "give the result without the calculation", "no calculation", "no_explanation", numeric=True
     ),
     ("shows_sum", True): _form("write the calculation before the result", "", "explanation", numeric=True),
     ("json_in_prose", False): _form("answer with the JSON alone", "no text around the JSON", "json"),
-    ("code_fence", False): _form("answer without a code fence", "no code fence", "no_code"),
-    ("json_keys_asked", True): _form("use exactly the keys that the question names", "", "json"),
+    ("code_fence", False): _form("write the answer as plain text, without a code fence", "no code fence", "no_code"),
+    ("json_keys_asked", True): _form("use exactly the JSON keys that the question names", "", "json"),
     ("json_other_keys", False): _form(
-        "use exactly the keys that the question names", "no other keys", "json"
+        "use exactly the JSON keys that the question names", "no other keys", "json"
     ),
     ("all_lower", True): _form("write the answer in lower case", "", "lower"),
     ("all_upper", True): _form("write the answer in capital letters", "", "upper"),
     ("starts_capital", True): _form("begin the answer with a capital letter", "", "capital"),
     ("hedges", False): Advice(
-        "commit to one answer, without ifs and buts", "no ifs and buts", frozenset({"brief"}), "strategy"
+        "commit to one answer and do not hedge", "no hedging", frozenset({"brief"}), "strategy"
     ),
     ("several_choices", False): Advice(
         "commit to one answer and name no other", "no second choice", kind="strategy"
@@ -118,13 +118,13 @@ FORM_ADVICE: Mapping[tuple[str, bool], Advice] = {
     ("refuses", False): _form("give the best answer you have, without an apology", "no apology"),
     ("quoted", False): _form("write the answer without quotes", "no quotes", "no_quotes"),
     ("quoted", True): _form("put the answer in quotes", "", "quotes"),
-    ("markdown", False): _form("write plain text", "no Markdown", "no_code"),
+    ("markdown", False): _form("write plain text, without Markdown or lists", "no Markdown", "no_code"),
 }
 """By feature, and whether winners have it (True) or lack it (False)."""
 
 _HABITS: Mapping[tuple[str, bool], tuple[str, Kind]] = {
-    ("checked_before_acting", True): ("look up the present state before changing anything", "strategy"),
-    ("checked_after_acting", True): ("read the state again after the last change to check it", "strategy"),
+    ("checked_before_acting", True): ("check the current state before you change anything", "strategy"),
+    ("checked_after_acting", True): ("check the result with another call after the last change", "strategy"),
     ("repeated_call", False): (
         "never repeat an identical call; change its parameters or use another tool",
         "strategy",
@@ -211,7 +211,7 @@ def _recovery(feature: Feature, *, do: bool) -> Advice | None:
     signature, tool, habit, after = feature.value.split("|")
     core = _RECOVERY.get((habit, do))
     if habit == "switch_tool":
-        core = f"call `{after}` instead" if do else f"do not switch to `{after}`"
+        core = f"call `{after}` instead" if do else f"call `{tool}` again instead of switching to `{after}`"
     shown = f'"{signature}"' if " " in signature else signature
     when = f"When `{tool}` fails with {shown}"
     subject = f"recovery:{signature}|{tool}"
@@ -262,13 +262,13 @@ def _when(matters: Sequence[Matter], domain: str, noun: str, answers: Set[str], 
     name = " ".join(re.split(r"[\s_-]+", domain.strip()))
     known = name if name and name != "general" and not leaks(name, answers) else ""
     if tools:
-        return f"In {known} tasks" if known else "When tools are at hand"
+        return f"In {known} tasks" if known else "When tools are available"
     pattern = shared_words(matters, answers)
     if pattern:
         return f'When asked "{pattern}"'
     if known:
         return f"In {known} questions"
-    return f"When a question asks for {noun}" if noun else "When a question is short"
+    return f"When a question asks for {noun}" if noun else "Unless the question asks otherwise"
 
 
 def shared_words(matters: Sequence[Matter], answers: Set[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -232,7 +233,7 @@ def test_a_habit_that_the_best_can_do_without_is_no_lesson() -> None:
         )
 
     outcome = run(make_batch(mixed))
-    assert "of the best rollouts do it" in reasons(outcome)
+    assert re.search(r"only \d+ of the best \d+ rollouts follow it", reasons(outcome))
     assert not any("one word" in str(d.text) for d in outcome.drafts)
 
 
@@ -463,3 +464,27 @@ def test_strange_texts_never_break_it(answers: list[str], question: str) -> None
     groups = [(t.model_copy(update={"question": question}), g) for t, g in groups]
     outcome = run(groups)
     assert all(count_words(str(d.text)) <= MAX_WORDS for d in outcome.drafts if d.text)
+
+
+def test_of_two_names_for_one_habit_the_one_that_says_more_is_advised() -> None:
+    """JSON alone is also an answer of at most three words."""
+
+    def fenced(task: Task, rng: np.random.Generator) -> tuple[Trajectory, float]:
+        alone = rng.random() < 0.5
+        value = f'{{"city": "{task.answer}"}}'
+        text = value if alone else f"```json\n{value}\n```\nThat is it."
+        return said(text), float(rng.random() < (0.95 if alone else 0.1))
+
+    outcome = run(
+        make_batch(fenced, ask='Give the capital of {} as JSON with the key "city".', domain="json")
+    )
+    assert str(outcome.drafts[0].text).startswith("In json questions, answer with the JSON alone")
+
+
+def test_the_share_of_the_best_is_told_of_the_lesson_and_not_of_the_habit_it_forbids() -> None:
+    outcome = run(make_batch(stumble, ask="Find the owner of {}.", domain="files"))
+    (draft,) = outcome.drafts
+    followed = re.search(r"(\d+) of the best (\d+) rollouts follow this lesson", draft.rationale)
+    assert followed is not None
+    assert "do not repeat the same call" in str(draft.text)
+    assert int(followed[1]) > int(followed[2]) * 0.8
