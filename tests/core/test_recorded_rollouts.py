@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from core.importers import IMPORTERS, RecordedFile, read_rollouts
 from core.rollout import Message, Score, Step, Usage
+from core.verifiers import VERIFIERS
 
 TASK = {"id": "t1", "question": "Capital of France?", "answer": "Paris"}
 
@@ -142,8 +143,7 @@ def test_numbers_that_are_none_are_unscored_and_counted() -> None:
         (line({"id": "t"}), "task: question: Field required"),
         (line({**TASK, "answr": "x"}), "task: answr: Extra inputs are not permitted"),
         (line({**TASK, "id": "t2", "verifier": {"kind": "txt"}}),
-         "There is no verifier 'txt'; use one of: exact, text, choice, "
-         "numeric, regex, json_schema, graded"),
+         f"There is no verifier 'txt'; use one of: {', '.join(VERIFIERS)}"),
         (line(replicate=-1), "replicate: Input should be greater than or equal to 0"),
         (line(scores={"a": {"value": 2}}), "scores.a.value: Input should be less than or equal to 1"),
         (line(messages=[{"role": "user", "content": None}]), "messages.0.content: Input should be a valid string"),

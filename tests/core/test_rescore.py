@@ -19,7 +19,7 @@ from core.errors import BusyError, InputError, ModelUnavailableError, NotFoundEr
 from core.migrations import MIGRATIONS
 from core.ports import Verifier
 from core.record import canonical_json
-from core.rollout import Group, Rollout, Score, Step, Task, Trajectory
+from core.rollout import Group, Rollout, Run, Score, Step, Task, Trajectory
 from core.settings import RewardConfig, RunConfig, VerifierSpec
 from core.settling import settle
 from core.workspace import Workspace
@@ -117,7 +117,7 @@ def rewards(workspace: Workspace, group_id: str) -> list[float | None]:
 
 def with_letters(workspace: Workspace) -> tuple[Rescoring, Letters]:
     embedder = Letters()
-    return Rescoring(workspace.store, workspace.learning._holding, lambda: embedder), embedder
+    return Rescoring(workspace.store, workspace.learning.holding, lambda: embedder), embedder
 
 
 def trajectories(workspace: Workspace) -> list[str]:
@@ -277,11 +277,11 @@ def test_y25_a_verifier_that_cannot_tell_leaves_a_rollout_unscored_and_is_counte
             return Score(reason="the judge is down") if trajectory.answer == "12" else Score(value=1.0)
 
     @asynccontextmanager
-    async def judging() -> AsyncIterator[Callable[[VerifierSpec], Verifier]]:
+    async def judging(run: Run) -> AsyncIterator[Callable[[VerifierSpec], Verifier]]:
         yield lambda spec: Shy()
 
     run_id = add_run(workspace, [[0.0, 1.0, 1.0]])
-    rescoring = Rescoring(workspace.store, workspace.learning._holding, Letters, judging)
+    rescoring = Rescoring(workspace.store, workspace.learning.holding, Letters, judging)
     reward = RewardConfig(verifiers={"judge": WORD}, verifier_weights={"numeric": 0.0})
     found = rescoring.rescore(run_id, "ann", reward, anew=["judge"])
     assert (found.judged, found.undecided) == ({"judge": 3}, {"judge": 1})
@@ -404,7 +404,7 @@ def test_stored_halves_are_used_again_without_the_embedder(workspace: Workspace)
     run_id = add_run(workspace, [[1.0, 0.0]])
     with_letters(workspace)[0].rescore(run_id, "ann", ASO)
     heavier = RewardConfig(preset="own", weights={"verified": 0.5, "epistemic": 0.5})
-    without = Rescoring(workspace.store, workspace.learning._holding, Down)
+    without = Rescoring(workspace.store, workspace.learning.holding, Down)
     without.rescore(run_id, "ann", heavier)
     assert rewards(workspace, f"{run_id}-0001") == [pytest.approx(1.0), pytest.approx(0.5)]
 
@@ -413,7 +413,7 @@ def test_without_an_embedder_nothing_is_changed(workspace: Workspace) -> None:
     run_id = add_run(workspace, [[1.0, 0.0]])
     before = workspace.store.dump()
     with pytest.raises(ModelUnavailableError):
-        Rescoring(workspace.store, workspace.learning._holding, Down).rescore(run_id, "ann", ASO)
+        Rescoring(workspace.store, workspace.learning.holding, Down).rescore(run_id, "ann", ASO)
     assert workspace.store.dump() == before
 
 
