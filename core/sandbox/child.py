@@ -7,6 +7,7 @@ is written, and that is written only where a try to break out has failed.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import linecache
 import os
@@ -104,8 +105,9 @@ def _try_to_break_out(task: dict[str, Any]) -> None:
     for attempt, what in attempts:
         try:
             attempt()
-        except PermissionError:
-            continue
+        except OSError as e:
+            if e.errno in (errno.EPERM, errno.EACCES, errno.EROFS):  # a container's disk may be read-only
+                continue
         raise RuntimeError(what)
 
 
