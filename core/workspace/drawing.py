@@ -50,10 +50,19 @@ def draw(
         epoch: of birth.
     """
     from core.extraction.consolidate import reconcile
+    from core.extraction.support import support
 
     evidence = from_evidence.propose(seen, library, run_id=run.id, seed=run.config.seed, epoch=epoch)
-    supported = [draft for one in learned for draft in one.drafts]
-    last = reconcile([*evidence.drafts, *supported], library, strengths, run_id=run.id)
+
+    def backed(draft: Draft) -> Draft:
+        return support(draft, seen, library, seed=run.config.seed, epoch=epoch)
+
+    last = reconcile(
+        [*evidence.drafts, *(backed(d) for one in learned for d in one.drafts)],
+        library,
+        strengths,
+        run_id=run.id,
+    )
     outcomes: list[Outcome] = [evidence, *learned, last, Outcome(notes=_silent_domains(seen, evidence))]
     outcome = Outcome(
         drafts=last.drafts,
@@ -61,7 +70,8 @@ def draw(
         quarantined=tuple(q for o in outcomes for q in o.quarantined),
         notes=tuple(note for o in outcomes for note in o.notes),
     )
-    superseded = (*(s for one in learned for s in one.superseded), *last.superseded)
+    beaten = [s.model_copy(update={"draft": backed(s.draft)}) for one in learned for s in one.superseded]
+    superseded = (*beaten, *last.superseded)
     suggested = sum(one.operations_in for one in learned)
     suggested += len(evidence.drafts) + len(evidence.joined) + len(evidence.quarantined)
     return Found(outcome, superseded, _counted(outcome, superseded, suggested, learned))

@@ -106,7 +106,7 @@ class Learning:
             BudgetError: its cap is reached; likewise.
             InputError: the key of an endpoint cannot be read; likewise.
         """
-        with self._holding(run_id):
+        with self.holding(run_id):
             run = self._store.runs.get(run_id)
             if run.status == "done":
                 return run
@@ -128,7 +128,7 @@ class Learning:
             InputError: nothing failed, or the rollouts were recorded elsewhere.
             BusyError: another process works on it.
         """
-        with self._holding(run_id):
+        with self.holding(run_id):
             run = self._store.runs.get(run_id)
             reopened = self._store.runs.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
             if run.extraction.not_contrasted:
@@ -154,7 +154,7 @@ class Learning:
             InputError: it is done, or something that was drawn from it is approved or published.
             BusyError: another process works on it.
         """
-        with self._holding(run_id), self._store.writing():
+        with self.holding(run_id), self._store.writing():
             run = self._store.runs.get(run_id)
             if run.status == "done":
                 raise InputError(f"{run_id} is done; there is nothing to cancel.")
@@ -206,7 +206,12 @@ class Learning:
         return self._store.runs.get(run_id)
 
     @contextmanager
-    def _holding(self, run_id: str) -> Iterator[None]:
+    def holding(self, run_id: str) -> Iterator[None]:
+        """Hold a run, so that nobody else works on it.
+
+        Raises:
+            BusyError: somebody does.
+        """
         self._locks.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self._locks / f"{run_id}.lock")
         try:

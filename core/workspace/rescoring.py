@@ -34,12 +34,12 @@ MOVED = "The rewards of this run were made anew after these proposals were drawn
 Maker = Callable[[VerifierSpec], Verifier]
 """Builds the verifier of a spec."""
 
-Judging = Callable[[], AbstractAsyncContextManager[Maker]]
+Judging = Callable[[Run], AbstractAsyncContextManager[Maker]]
 """Opens what verifiers need (an endpoint for a judge, a sandbox for tests) for as long as a run is rescored."""
 
 
 @asynccontextmanager
-async def without_help() -> AsyncIterator[Maker]:
+async def without_help(run: Run) -> AsyncIterator[Maker]:
     """`Judging` for the verifiers that need nothing but the answer."""
     yield make_verifier
 
@@ -187,7 +187,7 @@ class Rescoring:
         """Every group as it was and as it is now, both without their trajectories."""
         waited_s, pairs = self._waited(run), []
         specs = {name: reward.verifiers[name] for name in anew}
-        async with self._judging() as maker:
+        async with self._judging(run) as maker:
             for done, group_id in enumerate(group_ids):
                 progress("rescoring", done, len(group_ids))
                 before = self._store.runs.group(group_id)

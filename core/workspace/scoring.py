@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from core.executor import LocalExecutor
-from core.rollout import Group, Score, Task, Trajectory
+from core.rollout import Group, Run, Score, Task, Trajectory
 from core.sandbox.confined import Confined
 from core.settings import RunConfig, VerifierSpec
 from core.store import Store
@@ -32,6 +33,25 @@ def outside_of(judge: str | None, access: Access, executor: LocalExecutor) -> Ou
         load_function=load_function,
         call=executor.call,
     )
+
+
+def judging(
+    models: Models,
+) -> Callable[[Run], AbstractAsyncContextManager[Callable[[VerifierSpec], Guarded]]]:
+    """How verifiers are built where a run is rescored: its own judge is asked, else the endpoint with that role."""
+
+    @asynccontextmanager
+    async def opened(run: Run) -> AsyncIterator[Callable[[VerifierSpec], Guarded]]:
+        judge = run.config.judge_endpoint or models.roles()["judge"]
+        executor = LocalExecutor()
+        async with models.access(run_id=run.id) as access:
+            try:
+                outside = outside_of(judge, access, executor)
+                yield lambda spec: make_verifier(spec, outside)
+            finally:
+                executor.close()
+
+    return opened
 
 
 class Scoring:

@@ -22,6 +22,7 @@ from core.workspace.learning import Learning
 from core.workspace.models import Models
 from core.workspace.rescoring import Rescoring
 from core.workspace.sample import SampleLoaded, load_sample
+from core.workspace.scoring import judging
 from core.workspace.shipping import Shipping
 
 VARIABLE = "WINNOW_WORKSPACE"
@@ -80,7 +81,9 @@ class Workspace:
         self.models = Models(self.store)
         self.intake = Intake(self.store)
         self.learning = Learning(self.store, self.models, folder / "locks")
-        self.rescoring = Rescoring(self.store, self.learning._holding, self.models.embedder)
+        self.rescoring = Rescoring(
+            self.store, self.learning.holding, self.models.embedder, judging(self.models)
+        )
         self.jobs = Queue(self.store, self.learning)
         self.review = Review(self.store)
         self.shipping = Shipping(self.store)

@@ -248,3 +248,23 @@ def test_a_group_that_a_bad_reply_kept_from_teaching_is_asked_about_anew(workspa
         again = workspace.learning.work(run.id, "test")
     assert again.extraction.not_contrasted == {}
     assert again.extraction.proposed > 0
+
+
+def test_every_proposal_of_either_extractor_has_its_evidence_and_links_to_rollouts(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, make_tasks(24))
+    with StubServer() as stub, StubServer(teacher) as extractor:
+        run = learn(workspace, gated(workspace, stub, extractor, gate="none", batch_size=40))
+    proposals, _ = workspace.store.proposals.page(run_id=run.id, limit=100)
+    assert {p.extractor for p in proposals} >= {"llm"}
+    for proposal in proposals:
+        evidence = proposal.evidence
+        assert evidence.sentence, "counts, or the plain statement that none speaks of it"
+        assert evidence.group_ids
+        assert evidence.rollout_ids
+        stored = {workspace.store.runs.rollout(i).group_id for i in evidence.rollout_ids}
+        assert stored <= {f"{run.id}-{n:04d}" for n in range(1, 25)}
+    [ours] = [p for p in proposals if p.extractor == "llm"]
+    assert ours.evidence.findings, "the lesson speaks of a number alone, and that is counted"
+    assert all(0 < f.p_corrected <= 1 and f.odds_ratio > 0 for f in ours.evidence.findings)
