@@ -7,8 +7,8 @@ the whole run is written in one transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import get_args
 
@@ -36,12 +36,6 @@ Maker = Callable[[VerifierSpec], Verifier]
 
 Judging = Callable[[Run], AbstractAsyncContextManager[Maker]]
 """Opens what verifiers need (an endpoint for a judge, a sandbox for tests) for as long as a run is rescored."""
-
-
-@asynccontextmanager
-async def without_help(run: Run) -> AsyncIterator[Maker]:
-    """`Judging` for the verifiers that need nothing but the answer."""
-    yield make_verifier
 
 
 class Rescored(Record):
@@ -86,14 +80,14 @@ class Rescoring:
         store: Store,
         holding: Callable[[str], AbstractContextManager[None]],
         embedder: Callable[[], Embedder],
-        judging: Judging = without_help,
+        judging: Judging,
     ) -> None:
         """
         Args:
             store: of the workspace.
             holding: holds the lock of a run: nobody may sample while its rewards are made anew.
             embedder: makes the one of the epistemic reward, when it is needed.
-            judging: opens what verifiers need.
+            judging: opens what verifiers need; used only where one is to score.
         """
         self._store = store
         self._holding = holding
@@ -187,7 +181,7 @@ class Rescoring:
         """Every group as it was and as it is now, both without their trajectories."""
         waited_s, pairs = self._waited(run), []
         specs = {name: reward.verifiers[name] for name in anew}
-        async with self._judging(run) as maker:
+        async with self._judging(run) if specs else nullcontext(make_verifier) as maker:
             for done, group_id in enumerate(group_ids):
                 progress("rescoring", done, len(group_ids))
                 before = self._store.runs.group(group_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +55,10 @@ class Down:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         raise ModelUnavailableError("no model here")
+
+
+def unasked(run: Run) -> AbstractAsyncContextManager[Callable[[VerifierSpec], Verifier]]:
+    raise AssertionError("nothing is to be judged, so no endpoint is opened")
 
 
 def add_run(
@@ -117,7 +121,7 @@ def rewards(workspace: Workspace, group_id: str) -> list[float | None]:
 
 def with_letters(workspace: Workspace) -> tuple[Rescoring, Letters]:
     embedder = Letters()
-    return Rescoring(workspace.store, workspace.learning.holding, lambda: embedder), embedder
+    return Rescoring(workspace.store, workspace.learning.holding, lambda: embedder, unasked), embedder
 
 
 def trajectories(workspace: Workspace) -> list[str]:
@@ -221,7 +225,7 @@ def test_a_run_that_somebody_works_on_is_left_alone(workspace: Workspace) -> Non
 
     before = workspace.store.dump()
     with pytest.raises(BusyError):
-        Rescoring(workspace.store, taken, Letters).rescore(run_id, "ann", AGENT)
+        Rescoring(workspace.store, taken, Letters, unasked).rescore(run_id, "ann", AGENT)
     assert workspace.store.dump() == before
 
 
@@ -404,7 +408,7 @@ def test_stored_halves_are_used_again_without_the_embedder(workspace: Workspace)
     run_id = add_run(workspace, [[1.0, 0.0]])
     with_letters(workspace)[0].rescore(run_id, "ann", ASO)
     heavier = RewardConfig(preset="own", weights={"verified": 0.5, "epistemic": 0.5})
-    without = Rescoring(workspace.store, workspace.learning.holding, Down)
+    without = Rescoring(workspace.store, workspace.learning.holding, Down, unasked)
     without.rescore(run_id, "ann", heavier)
     assert rewards(workspace, f"{run_id}-0001") == [pytest.approx(1.0), pytest.approx(0.5)]
 
@@ -413,7 +417,7 @@ def test_without_an_embedder_nothing_is_changed(workspace: Workspace) -> None:
     run_id = add_run(workspace, [[1.0, 0.0]])
     before = workspace.store.dump()
     with pytest.raises(ModelUnavailableError):
-        Rescoring(workspace.store, workspace.learning.holding, Down).rescore(run_id, "ann", ASO)
+        Rescoring(workspace.store, workspace.learning.holding, Down, unasked).rescore(run_id, "ann", ASO)
     assert workspace.store.dump() == before
 
 
