@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 HEADERS = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "authorization",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-    }
+    b"accept accept-encoding authorization connection content-length content-type host".split()
 )
 """All that is sent. The SDK would add facts about this machine, and whatever OPENAI_ORG_ID,
 OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold, to endpoints that they were not meant for."""
@@ -107,12 +99,11 @@ def _client(address: Address, endpoint: Endpoint) -> AsyncOpenAI:
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
+    allowed = HEADERS if address.key is not None else HEADERS - {b"authorization"}
+
     async def strip(request: httpx2.Request) -> None:
-        for name in set(request.headers) - HEADERS:
-            del request.headers[name]
-        if address.key is None:
-            request.headers.pop("authorization", None)
-        request.headers["user-agent"] = "winnow"
+        kept = [(name, value) for name, value in request.headers.raw if name.lower() in allowed]
+        request.headers = httpx2.Headers([*kept, (b"User-Agent", b"winnow")])
 
     place = urlsplit(address.base_url)
     loopback = place.hostname in {"127.0.0.1", "::1", "localhost"}

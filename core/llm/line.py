@@ -168,12 +168,12 @@ class Line:
 
     async def _once(self, connection: Connection, sending: Sending[T], stage: str) -> T | Failure:
         """Send once, within the budget and at the line's pace; what it brings is stored when this returns."""
-        async with self.terms.budget.hold(sending.worst) as hold:
+        took = sending.worst
+        async with self.terms.budget.hold(took) as hold:
             hold.settle(Usage())
             turn = await self._turn(sending.likely_tokens)
             self._may_send()
             sent_at = self.terms.clock()
-            took: Usage = sending.worst
             replies: Sequence[Kept] = ()
             try:
                 outcome = await self._posted(connection, sending)

@@ -351,7 +351,7 @@ def test_a_time_out_bounds_the_whole_reply_not_each_byte_of_it() -> None:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         chat = chat_with(endpoint(base_url=url, timeout_s=0.3, retries=0))
         replies = await chat.complete(QUESTION, Sampling())
-        await chat.aclose()
+        await chat.line.aclose()
         await gone.wait()
         server.close()
         return replies
