@@ -129,7 +129,8 @@ class Rollout(Record):
     """Verdict of each verifier, by its name."""
     components: dict[str, float | None] = Field(default_factory=dict)
     """Every part that a reward can be made of (`core.settings.Component`, and "diversity" and "novelty", the halves
-    of "epistemic"), each in [0, 1]; None where it is not known."""
+    of "epistemic"), each in [0, 1]; None where it is not known. "recorded" is the reward that an imported rollout came
+    with: any finite number."""
     extrinsic: float | None = None
     """What of the reward was earned outside: decides whether a group is informative (DESIGN 2.1)."""
     accepted: bool | None = None

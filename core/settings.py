@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
@@ -106,6 +106,9 @@ Component = Literal["verified", "tools", "accepted", "epistemic"]
 """What a reward is made of (DESIGN 2.2): the verifiers' r, the share of tool calls that succeeded rho_s, the user's
 acceptance rho_a, and the epistemic reward u. All but the last are extrinsic."""
 
+PARTS = {*get_args(Component), "diversity", "novelty", "recorded"}
+"""Names that the parts of a reward are stored under."""
+
 Preset = Literal["verified", "ASO", "agent", "agent-paper", "own"]
 
 PRESETS: dict[Preset, dict[Component, float]] = {
@@ -135,6 +138,12 @@ class RewardConfig(Record):
     def _weighed(self) -> Self:
         if self.preset == "own" and not any(self.weights.values()):
             raise ValueError('the preset "own" needs a weight above 0 in `weights`')
+        if self.preset == "own" and not any(w for c, w in self.weights.items() if c != "epistemic"):
+            raise ValueError("novelty alone teaches nothing: give verified, tools or accepted a weight too")
+        if taken := sorted(PARTS & self.verifiers.keys()):
+            raise ValueError(
+                f"{taken[0]!r} is the name of a part of the reward; give the verifier another one"
+            )
         if self.preset != "own" and self.weights:
             raise ValueError(f'`weights` belong to the preset "own", not to {self.preset!r}')
         return self

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from datetime import datetime
-from typing import get_args
 
 from pydantic import Field
 
@@ -18,10 +17,10 @@ from core.errors import InputError
 from core.executor import LocalExecutor
 from core.ports import Embedder, Progress, Verifier, silent
 from core.record import Record
-from core.reward import RECORDED, SILENCE_S
+from core.reward import SILENCE_S
 from core.rollout import Group, Rollout, Run, Score, Tally, Task, Trajectory
-from core.settings import Component, RewardConfig, VerifierSpec
-from core.settling import HALVES, settle
+from core.settings import RewardConfig, VerifierSpec
+from core.settling import settle
 from core.store import Store
 from core.verifiers import make_verifier
 from core.workspace.exploring import Exploring, explored
@@ -127,7 +126,6 @@ class Rescoring:
             group_ids = self._store.scores.group_ids(run_id)
             if not group_ids:
                 raise InputError(f"{run_id} has no rollouts yet; there is nothing to rescore.")
-            _check(wanted)
             pairs = asyncio.run(self._made_anew(run, group_ids, wanted, anew, progress))
             found = self._report(run, wanted, pairs, anew, dry_run)
             if not dry_run:
@@ -286,14 +284,6 @@ def _slim(group: Group) -> Group:
     """A group without its trajectories: a run may have ten thousand of them."""
     rollouts = tuple(r.model_copy(update={"trajectory": Trajectory()}) for r in group.rollouts)
     return group.model_copy(update={"rollouts": rollouts})
-
-
-def _check(reward: RewardConfig) -> None:
-    if set(reward.by_component) == {"epistemic"}:
-        raise InputError("A reward of nothing but `epistemic` teaches nothing; weigh `verified` too.")
-    taken = {RECORDED, *HALVES, *get_args(Component)}
-    if bad := sorted(taken & reward.verifiers.keys()):
-        raise InputError(f"{bad[0]!r} is the name of a part of the reward; give the verifier another one.")
 
 
 def _known(reward: RewardConfig, groups: Sequence[Group]) -> None:

@@ -233,8 +233,6 @@ def test_a_run_that_somebody_works_on_is_left_alone(workspace: Workspace) -> Non
     ("reward", "message"),
     [
         (RewardConfig(verifier_weights={"numerc": 2.0}), "No rollout has a score 'numerc'; there are: "),
-        (RewardConfig(preset="own", weights={"epistemic": 1.0}), "nothing but `epistemic` teaches nothing"),
-        (RewardConfig(verifiers={"tools": WORD}), "'tools' is the name of a part of the reward"),
     ],
 )
 def test_a_reward_that_cannot_be_meant_is_refused_and_changes_nothing(
@@ -245,6 +243,20 @@ def test_a_reward_that_cannot_be_meant_is_refused_and_changes_nothing(
     with pytest.raises(InputError, match=message):
         workspace.rescoring.rescore(run_id, "ann", reward)
     assert workspace.store.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"preset": "own", "weights": {"epistemic": 1.0}}, "novelty alone teaches nothing"),
+        ({"verifiers": {"tools": WORD}}, "'tools' is the name of a part of the reward"),
+        ({"preset": "own"}, "needs a weight above 0"),
+        ({"weights": {"verified": 1.0}}, "belong to the preset"),
+    ],
+)
+def test_a_reward_that_could_teach_nothing_cannot_be_set(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RewardConfig.read(settings, where="reward")
 
 
 # --- with another verifier ---

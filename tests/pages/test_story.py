@@ -14,8 +14,8 @@ import pytest
 
 from core.experience import Add
 from core.rollout import Task, Trajectory
-from core.runner import finish
-from core.settings import Endpoint
+from core.settling import settle
+from core.settings import Endpoint, RewardConfig
 from core.workspace import Workspace
 from tests.browser import browsing, drawn, press, serve, shown, visit
 from tests.pages.workspaces import add_run, propose, publish, rollout
@@ -192,7 +192,7 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(
         )
         for i, answer in enumerate(told)
     )
-    ws.store.runs.save_group(finish(group.model_copy(update={"rollouts": rollouts})))
+    ws.store.runs.save_group(settle(group.model_copy(update={"rollouts": rollouts}), RewardConfig()))
     publish(
         ws,
         Add(text=text["lesson"], domain=task.domain),
