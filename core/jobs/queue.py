@@ -171,10 +171,11 @@ class Queue:
             InputError: there is nothing to take up, or another job works on the run.
             BusyError: another process works on the run.
         """
-        job = self.find(name)
-        if job.state == "done":
-            self.work.retry(job.subject, actor)
-            return self.enqueue(job.subject, actor)
+        job = self.of_run(name) if name.startswith("R") else self._store.jobs.get(name)
+        if job is None or job.state == "done":
+            run_id = job.subject if job else name
+            self.work.retry(run_id, actor)
+            return self.enqueue(run_id, actor)
         states.requeue(job)
         with suppress(InputError):  # nothing of it failed: it just goes on
             self.work.retry(job.subject, actor)

@@ -6,13 +6,18 @@ import streamlit as st
 
 from core.rollout import SPLITS
 from core.settings import PRESETS as WEIGHTED
-from core.settings import Component, RunConfig
+from core.settings import Component, Preset, RewardConfig, RunConfig
 from pages.parts import frame, safe, session, words
 from pages.parts.guard import guard
 
-PRESETS = [*WEIGHTED, "own"]
+PRESETS: list[Preset] = [*WEIGHTED, "own"]
 PARTS = get_args(Component)
 TOOLS = ["python", "fetch", "files"]
+
+
+def named(preset: Preset) -> str:
+    return "own weights" if preset == "own" else words.reward(RewardConfig(preset=preset))
+
 
 ws = session.workspace()
 frame.back("Runs", "pages/learn/runs.py")
@@ -58,10 +63,8 @@ with settings:
             "Between batches", list(words.GATE), key="run_gate", format_func=words.GATE.__getitem__
         )
         one, two = st.columns(2)
-        preset = one.selectbox("Reward", PRESETS, key="run_reward")
-        withhold = two.checkbox(
-            "Keep right answers from the extraction model", key="run_withhold", disabled=not extraction
-        )
+        preset = one.selectbox("Reward", PRESETS, key="run_reward", format_func=named)
+        withhold = two.checkbox("Withhold right answers", key="run_withhold", disabled=not extraction)
         weights: dict[str, float] = {}
         if preset == "own":
             for part, column in zip(PARTS, st.columns(len(PARTS)), strict=True):

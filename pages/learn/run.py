@@ -27,7 +27,7 @@ frame.page(
     if recorded
     else f"{run.config.group_size} rollouts of each {run.config.split} task with {run.model}, library version "
     f"{run.library_version}"
-    + (f" ({run.with_lessons:,} groups got lessons of it)." if run.library_version else "."),
+    + (f" ({run.with_lessons:,} groups got lessons of it)." if run.with_lessons else "."),
     crumb="Run",
 )
 job = None if recorded else ws.jobs.of_run(run.id)
@@ -122,7 +122,7 @@ with left:
             ("Seed", config.seed),
             ("Epochs", f"{config.epochs}, in batches of {config.batch_size}"),
             ("Between batches", words.GATE[config.gate]),
-            ("Reward", f"{config.reward.preset}: {words.weights(config.reward)}"),
+            ("Reward", words.reward(config.reward)),
         ]
         if config.agent:
             rows.append(("Tools", ", ".join(config.agent.tools) or "none"))

@@ -90,7 +90,7 @@ def controls(ws: Workspace, run: Run, job: Job | None) -> None:
             if _button(label, "run_resume", "play_arrow", primary=True):
                 _enqueue(ws, run)
         if state not in ("", "cancelling", *ENDED):
-            _cancel(ws, run, name)
+            _cancel(ws, name)
 
 
 PAUSE = "Nothing new starts; calls in flight come home and are kept."
@@ -142,15 +142,13 @@ def load_sample(workspace: Workspace) -> None:
         st.rerun()
 
 
-def _cancel(ws: Workspace, run: Run, name: str) -> None:
+def _cancel(ws: Workspace, name: str) -> None:
     with st.popover("Cancel", icon=":material/close:"):
         frame.note("Either way nothing of it goes on, and calls in flight are dropped.")
         if st.button("Cancel, keep what it made", key="run_cancel_keep", width="stretch"):
             _do(lambda: ws.jobs.cancel(name, session.me()))
-        finished = run.tally.total - run.tally.waiting
         sure = st.checkbox(
-            f"Take away its finished groups ({finished:,d}) and the proposals that nobody decided on",
-            key="run_discard_sure",
+            "Take away its finished groups, and the proposals that nobody decided on", key="run_discard_sure"
         )
         if st.button("Cancel and discard", key="run_cancel_discard", disabled=not sure, width="stretch"):
             _do(lambda: ws.jobs.cancel(name, session.me(), discard=True))

@@ -72,9 +72,10 @@ def of_cap(name: str, cap: float | None, form: str) -> str:
     return name if cap is None else f"{name}, at most {form.format(cap)}"
 
 
-def weights(reward: RewardConfig) -> str:
-    """`0.7 verified, 0.3 epistemic`."""
-    return ", ".join(f"{weight:g} {part}" for part, weight in reward.by_component.items())
+def reward(config: RewardConfig) -> str:
+    """`ASO: 0.7 verified, 0.3 epistemic`; the preset alone where it has one part."""
+    parts = [f"{weight:g} {part}" for part, weight in config.by_component.items()]
+    return f"{config.preset}: {', '.join(parts)}" if len(parts) > 1 else config.preset
 
 
 def group_chip(row: GroupRow | str) -> Markup:

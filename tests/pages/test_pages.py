@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.experience import Add, Modify, Proposal
+from core.jobs.states import Ending
+from core.settings import AgentConfig, Resample
+from core.worker import seat
 from core.workspace import Workspace
 from tests.pages.workspaces import fill, propose
 
@@ -202,6 +206,109 @@ def test_a_run_that_nobody_works_on_can_be_resumed(ws: Workspace) -> None:
     page = fine(open_page("learn/run", "R3"))
     assert "interrupted" in html(page)
     assert page.button("run_resume").label == "Resume"
+
+
+@pytest.fixture
+def seated(ws: Workspace) -> Iterator[Workspace]:
+    """The filled workspace with a worker that never does anything: nothing is started in the background."""
+    with seat(ws.folder):
+        yield ws
+
+
+def test_a_queued_run_is_paused_and_resumed(seated: Workspace) -> None:
+    job = seated.jobs.enqueue("R3", "ann")
+    page = fine(open_page("learn/run", "R3"))
+    assert "queued" in html(page)
+    fine(page.button("run_pause").click().run())
+    assert (seated.jobs.find("R3").state, "paused" in html(page)) == ("paused", True)
+    fine(page.button("run_resume").click().run())
+    assert (seated.jobs.find("R3").state, seated.jobs.find("R3").id) == ("waiting", job.id)
+
+
+def test_a_running_job_is_asked_to_pause_at_once_or_to_keep_going(seated: Workspace) -> None:
+    seated.jobs.enqueue("R3", "ann")
+    seated.jobs.claim("somebody 1 1")
+    page = fine(open_page("learn/run", "R3"))
+    fine(page.button("run_pause").click().run())
+    fine(page.button("run_pause_now").click().run())
+    assert (seated.jobs.find("R3").state, seated.jobs.find("R3").now) == ("pausing", True)
+    fine(page.button("run_keep_going").click().run())
+    assert seated.jobs.find("R3").state == "running"
+
+
+def test_a_run_is_discarded_only_after_a_confirmation(seated: Workspace) -> None:
+    seated.jobs.enqueue("R3", "ann")
+    page = fine(open_page("learn/run", "R3"))
+    assert page.button("run_cancel_discard").disabled
+    page.checkbox("run_discard_sure").check().run()
+    fine(page.button("run_cancel_discard").click().run())
+    assert seated.jobs.find("R3").state == "cancelled"
+    assert seated.store.runs.get("R3").tally.total == 0
+    assert "cancelled" in html(page)
+
+
+def test_a_cancelled_run_that_was_kept_can_be_requeued(seated: Workspace) -> None:
+    seated.jobs.enqueue("R3", "ann")
+    page = fine(open_page("learn/run", "R3"))
+    fine(page.button("run_cancel_keep").click().run())
+    assert seated.store.runs.get("R3").tally.total == 5
+    fine(page.button("run_requeue").click().run())
+    assert seated.jobs.find("R3").state == "waiting"
+
+
+def stopped(ws: Workspace, ending: Ending, why: str) -> None:
+    ws.jobs.enqueue("R3", "ann")
+    job = ws.jobs.claim("somebody 1 1")
+    assert job is not None
+    ws.jobs.end(job.id, "somebody 1 1", ending, why)
+
+
+def test_work_that_reached_its_cap_says_so_and_goes_on_under_another_one(seated: Workspace) -> None:
+    stopped(seated, "held up", "The cap of 5 calls is reached.")
+    page = open_page("learn/run", "R3")
+    assert red(page) == "The cap of 5 calls is reached."
+    page.number_input("caps_calls").set_value(100)
+    fine(page.button("caps_resume").click().run())
+    job = seated.jobs.find("R3")
+    assert (job.state, job.options["caps"]["max_calls"]) == ("waiting", 100)
+
+
+def test_work_that_failed_says_why_and_can_be_requeued(seated: Workspace) -> None:
+    stopped(seated, "refused", "The key <b>cannot</b> be read.")
+    page = open_page("learn/run", "R3")
+    assert red(page) == "The key &lt;b&gt;cannot&lt;/b&gt; be read."
+    fine(page.button("run_requeue").click().run())
+    assert seated.jobs.find("R3").state == "waiting"
+
+
+def test_a_gate_that_waits_offers_the_review_and_to_go_on(seated: Workspace) -> None:
+    seated.store.runs.set_status("R3", "review", "ann")
+    stopped(seated, "held up", "It waits for you.")
+    page = fine(open_page("learn/run", "R3"))
+    assert "waits for review" in html(page)
+    assert page.button("run_to_review")
+    fine(page.button("run_resume").click().run())
+    assert seated.jobs.find("R3").state == "waiting"
+
+
+def test_a_run_is_planned_with_gate_epochs_reward_resampling_and_tools(seated: Workspace) -> None:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    page = app.switch_page("pages/learn/new_run.py").run()
+    page.number_input("run_epochs").set_value(2)
+    page.selectbox("run_gate").set_value("review")
+    page.selectbox("run_reward").set_value("own").run()
+    page.number_input("run_weight_tools").set_value(0.5)
+    page.number_input("run_again").set_value(1)
+    page.number_input("run_max_calls").set_value(900)
+    page.multiselect("run_tools").set_value(["python"]).run()
+    fine(page.button("run_start").click().run())
+    [run] = seated.store.runs.newest(1)
+    config = run.config
+    assert (config.epochs, config.gate, config.max_calls) == (2, "review", 900)
+    assert config.reward.by_component == {"verified": 1.0, "tools": 0.5}
+    assert config.resample == Resample(attempts=1, temperature=1.0)
+    assert config.agent == AgentConfig(tools=("python",))
+    assert seated.jobs.find(run.id).state == "waiting"
 
 
 def test_sums_of_a_run_add_up_on_the_page(ws: Workspace) -> None:
