@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from core.errors import AnswerError, InputError
@@ -126,10 +127,11 @@ async def contrast(
         why = next(iter(gone.values()), "all did equally well")
         error = f"{len(usable)} of {len(summaries)} rollouts have a summary, no two differ in outcome: {why}"
         return _failed(group, error, notes)
-    asked = ContrastPrompt(task, group, usable, relevant(task, group, library, nearest), withhold_answer)
+    candidates = relevant(task, group, library, nearest)
+    prompt = cache(ContrastPrompt(task, group, usable, candidates, withhold_answer).fitted)
     answer = await ask(
         model,
-        asked.made,
+        lambda room: prompt(room)[0],
         _read,
         stage="contrast",
         tokens=REPLY_TOKENS,
@@ -139,7 +141,7 @@ async def contrast(
     )
     if answer.value is None:
         return _failed(group, answer.error, notes, answer.raw, replied=answer.replied)
-    shown = asked.shown(answer.room)
+    _, shown = prompt(answer.room)
     if left_out := sum(e.status == "live" for e in library) - len(shown):
         notes.append(f"Group {group.id}: {left_out} experiences of the library were not shown to the model.")
     unsummarised = {i: f"it has no summary: {reason}" for i, reason in gone.items()}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from core.experience import MAX_WORDS, Experience
 from core.extraction.attempt import calls_shown
-from core.extraction.fitting import clip, fits, fitted, largest, tokens_of
+from core.extraction.fitting import ANY, clip, fits, fitted, largest, surely_fit, tokens_of
 from core.extraction.summarise import Summary, answer_shown, outcome_shown
 from core.extraction.template import fence, prompt
 from core.injection import estimate_tokens
@@ -35,25 +35,22 @@ class ContrastPrompt(NamedTuple):
     """What may be shown of the library, the most relevant first."""
     withhold_answer: bool
 
-    def made(self, room: int) -> list[Message]:
-        """The messages, of at most so many tokens where that can be had."""
-        return self._filled(room, self.shown(room))
-
-    def shown(self, room: int) -> list[Experience]:
-        """The experiences that still fit beside everything else."""
-        left = room - tokens_of(self._filled(room, ()))
+    def fitted(self, room: int) -> tuple[list[Message], list[Experience]]:
+        """The messages, of at most so many tokens where that can be had, and the experiences that they show."""
+        whole = self._with(room, fence(self.task.question), self.candidates, self._attempts(ANY))
+        if surely_fit((m.content for m in whole), room):
+            return whole, list(self.candidates)
+        question = fence(fitted(self.task.question, room // 4))
+        bare = tokens_of(self._with(room, question, (), ""))
+        attempts = self._attempts(room - bare)
+        left = room - bare - estimate_tokens(attempts)
         shown: list[Experience] = []
         for experience in self.candidates:
             left -= estimate_tokens(_line(experience)) + 1
             if left < 0:
                 break
             shown.append(experience)
-        return shown
-
-    def _filled(self, room: int, experiences: Sequence[Experience]) -> list[Message]:
-        question = fence(fitted(self.task.question, room // 4))
-        bare = tokens_of(self._with(room, question, (), ""))
-        return self._with(room, question, experiences, self._attempts(room - bare))
+        return self._with(room, question, shown, attempts), shown
 
     def _with(
         self, room: int, question: str, experiences: Sequence[Experience], attempts: str
@@ -79,7 +76,7 @@ class ContrastPrompt(NamedTuple):
                 for i, s in enumerate(self.summaries, start=1)
             )
 
-        whole = shown(10**9)
+        whole = shown(ANY)
         if fits(whole, tokens):
             return whole
         return largest(lambda n: shown(LEAST_CHARACTERS - 1 + n), MOST_CHARACTERS, tokens)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from core.injection import estimate_tokens
 from core.ports import ChatModel
 from core.rollout import Message
 
+ANY = 10**9
+"""Room for whatever there is."""
 MARGIN = 32
 """Tokens that stay free beside prompt and reply."""
 
@@ -24,7 +27,11 @@ def prompt_room(model: ChatModel, wanted_reply: int) -> int:
 
 def tokens_of(messages: Sequence[Message]) -> int:
     """About how many tokens the messages take."""
-    return sum(estimate_tokens(m.content) for m in messages)
+    # The system part of a stage is the same in every prompt: it is counted once.
+    return sum(_counted(m.content) if m.role == "system" else estimate_tokens(m.content) for m in messages)
+
+
+_counted = lru_cache(32)(estimate_tokens)
 
 
 def clip(text: str, characters: int) -> str:
@@ -35,8 +42,20 @@ def clip(text: str, characters: int) -> str:
     return text if left_out <= len(mark) else text[:half] + mark + text[-half:]
 
 
+def surely_fit(texts: Iterable[str], tokens: int) -> bool:
+    """Whether texts have at most so many tokens together, as far as that can be told without counting."""
+    left = tokens / 1.2  # an ASCII character is never counted as more
+    for text in texts:
+        left -= len(text)
+        if left < 0 or not text.isascii():
+            return False
+    return True
+
+
 def fits(text: str, tokens: int) -> bool:
-    """Whether a text has at most so many tokens; quick for huge ones, too."""
+    """Whether a text has at most so many tokens; quick for small and for huge ones."""
+    if surely_fit([text], tokens):
+        return True
     # A token holds seldom more than 12 characters: a huge text need not be looked at in full.
     return len(text) <= max(0, tokens) * 12 and estimate_tokens(text) <= tokens
 

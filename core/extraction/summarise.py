@@ -20,7 +20,7 @@ from core.experience import Experience
 from core.extraction import replies
 from core.extraction.asking import Answer, all_of, ask
 from core.extraction.attempt import condense
-from core.extraction.fitting import clip, fitted, prompt_room, tokens_of
+from core.extraction.fitting import ANY, clip, fitted, prompt_room, surely_fit, tokens_of
 from core.extraction.template import fence, prompt
 from core.ports import ChatModel, Completion
 from core.record import Record, canonical_json, content_hash
@@ -236,6 +236,9 @@ def _prompt(
             outcome=outcome_shown(rollout, withhold_answer),
         )
 
+    whole = filled(task.question, condense(task, rollout, library, ANY))
+    if surely_fit((m.content for m in whole), room):
+        return whole
     question = fitted(task.question, room // 3)
     return filled(question, condense(task, rollout, library, room - tokens_of(filled(question, ""))))
 
