@@ -98,7 +98,7 @@ class Server:
         except TimeoutError as e:
             raise ToolError(f"TimeoutError: {self.name} did not answer within {time_s:.3g} s") from e
         except Exception as e:
-            if not link.lost.is_set() and (said := _said(e)):
+            if said := _said(e):
                 raise ToolError(said) from e
             await self._drop(link)
             raise ToolError(
