@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
+from core.executor import LocalExecutor
 from core.record import Record
 from core.reward import RECORDED
 from core.rollout import Group, Rollout, SetAside, Split, Task
 from core.settings import RewardConfig, RunConfig, VerifierSpec
 from core.settling import settle
 from core.store import Store
-from core.verifiers import make_verifier
+from core.verifiers import NOTHING, Outside, make_verifier
 
 if TYPE_CHECKING:
     from core.importers.tasks import TaskFile
     from core.importers.winnow_jsonl import Recorded, RecordedFile
+
+
+JUDGED_AT_ONCE = 8
+"""Recorded rollouts that are verified at once."""
 
 
 class TasksImported(Record):
@@ -62,8 +67,14 @@ class RolloutsImported(Record):
 class Intake:
     """Importing into one workspace."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, outside: Outside = NOTHING) -> None:
+        """
+        Args:
+            store: of the workspace.
+            outside: what verifiers of recorded rollouts may reach.
+        """
         self._store = store
+        self._outside = outside
 
     def read_tasks(
         self,
@@ -135,7 +146,12 @@ class Intake:
         return self._save(file, source, aside, actor)
 
     def _save(self, file: RecordedFile, source: str, aside: list[SetAside], actor: str) -> RolloutsImported:
-        groups = _grouped(file)
+        if there := self._store.runs.by_request(file.content_hash):
+            return self._report(source, file, there.id, 0, (), aside, known=True)
+        rollouts = asyncio.run(
+            _judged(file.rollouts, self._outside)
+        )  # may take long: before the write lock is held
+        groups = _grouped(rollouts)
         with self._store.writing():
             if there := self._store.runs.by_request(file.content_hash):
                 return self._report(source, file, there.id, 0, (), aside, known=True)
@@ -192,32 +208,43 @@ class Intake:
         )
 
 
-def _grouped(file: RecordedFile) -> list[tuple[Task, str, list[Recorded]]]:
+async def _judged(rollouts: Sequence[Recorded], outside: Outside) -> list[Recorded]:
+    """The rollouts in their order; those that came without reward and scores are verified, where they can be."""
+
+    async def judge(numbered: tuple[int, Recorded]) -> tuple[int, Recorded]:
+        place, recorded = numbered
+        if recorded.error is not None or recorded.reward is not None or recorded.scores:
+            return numbered
+        task = recorded.task
+        score = await make_verifier(task.verifier, outside).score(task, recorded.trajectory)
+        return place, recorded.model_copy(update={"scores": {task.verifier.kind: score}})
+
+    stream = LocalExecutor().stream(judge, enumerate(rollouts), at_once=JUDGED_AT_ONCE)
+    return [recorded for _, recorded in sorted([one async for one in stream], key=lambda one: one[0])]
+
+
+def _grouped(rollouts: Sequence[Recorded]) -> list[tuple[Task, str, list[Recorded]]]:
     """Rollouts of one task and one model belong together, in the order in which they came."""
     groups: dict[tuple[str, str], tuple[Task, str, list[Recorded]]] = {}
-    for recorded in file.rollouts:
+    for recorded in rollouts:
         key = (recorded.task.id, recorded.model)
         groups.setdefault(key, (recorded.task, recorded.model, []))[2].append(recorded)
     return list(groups.values())
 
 
 def _group(group_id: str, run_id: str, task: Task, recorded: list[Recorded]) -> Group:
-    rollouts = tuple(_rollout(group_id, task, r) for r in recorded)
+    rollouts = tuple(_rollout(group_id, r) for r in recorded)
     return settle(Group(id=group_id, run_id=run_id, task_id=task.id, rollouts=rollouts), RewardConfig())
 
 
-def _rollout(group_id: str, task: Task, recorded: Recorded) -> Rollout:
-    scores = recorded.scores
-    if recorded.error is None and recorded.reward is None and not scores:
-        verifier = make_verifier(task.verifier)
-        scores = {task.verifier.kind: asyncio.run(verifier.score(task, recorded.trajectory))}
+def _rollout(group_id: str, recorded: Recorded) -> Rollout:
     return Rollout(
         id=f"{group_id}-{recorded.replicate}",
         group_id=group_id,
-        task_id=task.id,
+        task_id=recorded.task.id,
         replicate=recorded.replicate,
         trajectory=recorded.trajectory,
-        scores=scores,
+        scores=recorded.scores,
         components={} if recorded.reward is None else {RECORDED: recorded.reward},
         usage=recorded.usage,
         error=recorded.error,

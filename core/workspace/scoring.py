@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.executor import LocalExecutor
@@ -27,12 +28,12 @@ def outside_of(judge: str | None, access: Access, executor: LocalExecutor) -> Ou
     Raises:
         NotFoundError: there is no such endpoint.
     """
-    return Outside(
-        sandbox=Confined("verifiers"),
-        judge=access.chat(judge, "judge") if judge else None,
-        load_function=load_function,
-        call=executor.call,
-    )
+    return replace(unasked(), judge=access.chat(judge, "judge") if judge else None, call=executor.call)
+
+
+def unasked() -> Outside:
+    """What verifiers may reach where no model is asked."""
+    return Outside(sandbox=Confined("verifiers"), load_function=load_function)
 
 
 def judging(

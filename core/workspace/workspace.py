@@ -22,7 +22,7 @@ from core.workspace.learning import Learning
 from core.workspace.models import Models
 from core.workspace.rescoring import Rescoring
 from core.workspace.sample import SampleLoaded, load_sample
-from core.workspace.scoring import judging
+from core.workspace.scoring import judging, unasked
 from core.workspace.shipping import Shipping
 
 VARIABLE = "WINNOW_WORKSPACE"
@@ -79,7 +79,7 @@ class Workspace:
             raise InputError(f"The workspace folder {folder} cannot be used: {e.strerror or e}.") from e
         self.store = Store(folder / DATABASE, clock)
         self.models = Models(self.store)
-        self.intake = Intake(self.store)
+        self.intake = Intake(self.store, unasked())
         self.learning = Learning(self.store, self.models, folder / "locks")
         self.rescoring = Rescoring(
             self.store, self.learning.holding, self.models.embedder, judging(self.models)
