@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from core.cli import COMMANDS, main
+from core.settings import Endpoint
+from core.worker import seat
 from core.workspace import Workspace
 from tests.make import add_stub, add_tasks, make_tasks, propose
-from tests.stub_server import StubServer
+from tests.stub_server import TEACHER, StubServer, by_stage
 
 
 class Done(NamedTuple):
@@ -227,6 +230,117 @@ def test_resume_takes_other_caps_and_nothing_else_and_a_dry_run_does_nothing(tmp
         assert winnow(folder, "run", "--resume", "R1", "--max-calls", "100").code == 0
         assert stub.stats()["calls"] == 8
         assert Workspace(folder).store.runs.get("R1").spent.calls == 8
+
+
+@pytest.fixture
+def stubbed(tmp_path: Path) -> Iterator[tuple[Path, StubServer]]:
+    """A workspace with a few tasks and a stub endpoint in the role of all."""
+    folder = tmp_path / "w"
+    workspace = Workspace(folder)
+    add_tasks(workspace, make_tasks(6))
+    with StubServer(by_stage) as stub:
+        add_stub(workspace, stub.base_url, name="stub", concurrency=2)
+        teacher = Endpoint(name="teacher", base_url=stub.base_url, model=TEACHER, context_length=16_000)
+        workspace.models.save(teacher, "test")
+        workspace.models.set_role("rollout", "stub", "test")
+        yield folder, stub
+
+
+def test_a_job_is_listed_shown_resumed_and_worked_on(stubbed: tuple[Path, StubServer]) -> None:
+    folder, _ = stubbed
+    assert winnow(folder, "run", "-g", "2", "--max-calls", "3").code == 3
+    [job] = winnow(folder, "jobs", "list", "--json").json
+    assert (job["id"], job["subject"], job["state"]) == ("J1", "R1", "paused")
+    assert "The cap of 3 calls is reached" in winnow(folder, "jobs", "show", "R1").out
+    with seat(folder):  # else a worker would be started in the background
+        assert winnow(folder, "jobs", "resume", "J1", "--json").json["state"] == "waiting"
+        assert "waiting" in winnow(folder, "jobs", "list").out
+    assert winnow(folder, "worker", "--once", "--json").json[0]["state"] == "paused", "its cap is still 3"
+    with seat(folder):
+        assert winnow(folder, "run", "--resume", "R1", "--max-calls", "50", "--detach", "--json").code == 0
+    done = winnow(folder, "worker", "--once")
+    assert (done.code, done.out) == (0, "1 job worked on.\n")
+    assert Workspace(folder).store.runs.get("R1").status == "done"
+
+
+def test_a_job_is_cancelled_and_what_it_made_is_kept_or_taken_away(stubbed: tuple[Path, StubServer]) -> None:
+    folder, _ = stubbed
+    winnow(folder, "run", "-g", "2", "--max-calls", "4")
+    assert winnow(folder, "jobs", "cancel", "R1", "--json").json["state"] == "cancelled"
+    assert Workspace(folder).store.runs.get("R1").usage.calls == 4
+    with seat(folder):
+        assert winnow(folder, "jobs", "requeue", "J1", "--json").json["state"] == "waiting"
+    assert winnow(folder, "jobs", "cancel", "R1", "--discard").code == 0
+    assert Workspace(folder).store.runs.get("R1").usage.calls == 0
+
+
+def test_commands_on_jobs_that_do_not_fit_are_refused_with_one_sentence(
+    stubbed: tuple[Path, StubServer],
+) -> None:
+    folder, _ = stubbed
+    assert winnow(folder, "run", "-g", "2").code == 0
+    for words in (
+        ["jobs", "pause", "J1"],
+        ["jobs", "resume", "R1"],
+        ["jobs", "cancel", "J1", "--discard"],
+        ["jobs", "requeue", "R1"],
+        ["jobs", "show", "J9"],
+        ["jobs", "pause", "R9"],
+        ["run", "--resume", "R1", "--gate", "auto"],
+        ["run", "--config", "nowhere.toml"],
+        ["run", "--verifier", "short"],
+        ["run", "--weight", "verified=much"],
+        ["run", "--weight", "verified=1", "--reward", "ASO"],
+    ):
+        done = winnow(folder, *words)
+        assert (done.code, done.err.count("\n")) == (2, 1), (words, done)
+
+
+def test_a_run_whose_gate_waits_for_a_person_says_what_to_do_and_goes_on_afterwards(
+    stubbed: tuple[Path, StubServer],
+) -> None:
+    folder, _ = stubbed
+    words = ["run", "-g", "4", "--max-tokens", "32", "--batch-size", "3", "--gate", "review"]
+    words += ["--extraction-endpoint", "teacher"]
+    done = winnow(folder, *words)
+    assert done.code == 3
+    assert "winnow review list" in done.out
+    assert "winnow run --resume R1" in done.out
+    assert winnow(folder, "jobs", "list", "--json").json[0]["state"] == "paused"
+    for _ in range(2):
+        for proposal in winnow(folder, "review", "list", "--json").json["proposals"]:
+            winnow(folder, "review", "reject", proposal["id"], "--reason", "no")
+        done = winnow(folder, *words)
+    assert done.code in (0, 1)
+    assert Workspace(folder).store.runs.get("R1").status == "done"
+
+
+def test_a_file_holds_the_settings_of_a_run_and_options_go_over_it(
+    stubbed: tuple[Path, StubServer], tmp_path: Path
+) -> None:
+    folder, _ = stubbed
+    (tmp_path / "run.toml").write_text(
+        'group_size = 3\nepochs = 2\n[reward]\npreset = "ASO"\n[agent]\ntools = ["python"]\nmax_steps = 5\n'
+    )
+    (tmp_path / "more.json").write_text('{"brief": {"kind": "regex", "options": {"pattern": "^.{1,20}$"}}}')
+    done = winnow(
+        folder, "run", "--config", str(tmp_path / "run.toml"), "--dry-run", "--json", "--epochs", "3",
+        "--verifier", str(tmp_path / "more.json"), "--verifier", "same=exact", "--max-steps", "7",
+        "--resample-attempts", "2", "--withhold-answer", "--rollout-timeout", "9",
+    )  # fmt: skip
+    config = done.json["config"]
+    assert (config["group_size"], config["epochs"], config["endpoint"]) == (3, 3, "stub")
+    assert config["reward"]["preset"] == "ASO"
+    assert {n: v["kind"] for n, v in config["reward"]["verifiers"].items()} == {
+        "brief": "regex",
+        "same": "exact",
+    }
+    assert (config["agent"]["tools"], config["agent"]["max_steps"]) == (["python"], 7)
+    assert (config["resample"]["attempts"], config["withhold_answer"]) == (2, True)
+    assert config["rollout_timeout_s"] == 9
+    weighed = winnow(folder, "run", "--dry-run", "--json", "--weight", "verified=2", "--weight", "tools=0.5")
+    assert weighed.json["config"]["reward"]["weights"] == {"verified": 2, "tools": 0.5}
+    assert "tokens" in winnow(folder, "run", "--dry-run").out
 
 
 def test_another_setting_of_the_endpoint_is_another_run(tmp_path: Path) -> None:
