@@ -19,9 +19,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from core.sandbox import landlock, seccomp
+from core.sandbox import READY, landlock, seccomp
 
-READY = b"ready"
 NAME = "program.py"
 """What the program is called in its traces."""
 

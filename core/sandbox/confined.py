@@ -30,7 +30,7 @@ from typing import IO, Literal
 
 from core.errors import SandboxError, TrustError
 from core.ports import Limits, Program, Ran
-from core.sandbox import landlock, macos, places, seccomp
+from core.sandbox import READY, landlock, macos, places, seccomp
 from core.trust import CodeUse, check_code
 
 START_S = 30.0
@@ -192,7 +192,7 @@ def _await_confinement(process: subprocess.Popen[bytes], status: int) -> None:
             said += more
             if not more:
                 break
-    if said != b"ready":
+    if said != READY:
         _end(process)
         why = said.decode("utf-8", "replace") or (
             process.stderr.read(2000) if process.stderr else b""

@@ -9,7 +9,6 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from core.ports import ChatModel, Sandbox
 
-R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 P = ParamSpec("P")
 
