@@ -68,18 +68,20 @@ class ContrastPrompt(NamedTuple):
         )
 
     def _attempts(self, tokens: int) -> str:
-        rollouts = {r.id: r for r in self.group.rollouts}
-
-        def shown(characters: int) -> str:
-            return "\n\n".join(
-                _attempt(i, s, rollouts[s.rollout_id], self.withhold_answer, characters)
-                for i, s in enumerate(self.summaries, start=1)
-            )
-
-        whole = shown(ANY)
+        """All of them; else their lines shortened alike; else of each its summary alone."""
+        whole = self._all(ANY)
         if fits(whole, tokens):
             return whole
-        return largest(lambda n: shown(LEAST_CHARACTERS - 1 + n), MOST_CHARACTERS, tokens)
+        brief = not fits(self._all(LEAST_CHARACTERS), tokens)
+        least = 1 if brief else LEAST_CHARACTERS
+        return largest(lambda n: self._all(least - 1 + n, brief), MOST_CHARACTERS, tokens)
+
+    def _all(self, characters: int, brief: bool = False) -> str:
+        rollouts = {r.id: r for r in self.group.rollouts}
+        return "\n\n".join(
+            _attempt(i, s, rollouts[s.rollout_id], self.withhold_answer or brief, characters, brief)
+            for i, s in enumerate(self.summaries, start=1)
+        )
 
 
 def _line(experience: Experience) -> str:
@@ -90,14 +92,17 @@ def _library_shown(experiences: Sequence[Experience]) -> str:
     return fence("\n".join(map(_line, experiences))) if experiences else "(empty: only add is possible)"
 
 
-def _attempt(number: int, summary: Summary, rollout: Rollout, withhold_answer: bool, characters: int) -> str:
-    lines = {
-        "": summary.text,
-        "Key decision: ": summary.key_decision,
-        "Root cause: ": summary.root_cause,
-        "Calls: ": calls_shown(rollout.trajectory),
-        "Lessons followed: ": ", ".join(summary.used),
-        "Lessons not followed: ": ", ".join(summary.ignored),
-    }
+def _attempt(
+    number: int, summary: Summary, rollout: Rollout, without_reasons: bool, characters: int, brief: bool
+) -> str:
+    lines = {"": summary.text}
+    if not brief:
+        lines |= {
+            "Key decision: ": summary.key_decision,
+            "Root cause: ": summary.root_cause,
+            "Calls: ": calls_shown(rollout.trajectory),
+            "Lessons followed: ": ", ".join(summary.used),
+            "Lessons not followed: ": ", ".join(summary.ignored),
+        }
     said = "\n".join(f"{what}{clip(text, characters)}" for what, text in lines.items() if text)
-    return f"R{number}: {outcome_shown(rollout, withhold_answer)}\nIts summary:\n{fence(said)}"
+    return f"R{number}: {outcome_shown(rollout, without_reasons)}\nIts summary:\n{fence(said)}"

@@ -353,6 +353,119 @@ def test_changes_of_different_experiences_are_never_merged_into_one() -> None:
     assert "different experiences" in result.quarantined[0].reason
 
 
+# ---- near to the library, opposites, what fits ----
+
+SPARE = [*LIVE, Experience(id="E-0005", text="Answer with one word and nothing else.", domain="capitals")]
+
+
+def near_library(*actions: object, drafts: Sequence[Draft] = NEAR[:1]) -> Consolidated:
+    model = Scripted(consolidate=json.dumps({"actions": list(actions)}))
+    return asyncio.run(consolidate(drafts, SPARE, model, run_id="r1"))
+
+
+def test_a_draft_that_is_near_to_a_live_lesson_can_become_a_change_of_it() -> None:
+    change = {"action": "modify", "drafts": ["D1"], "keep": "[e-0005]", "text": "Answer with one bare word."}
+    result = near_library(change | {"reason": "sharper"})
+    assert [d.operation for d in result.drafts] == [
+        Modify(experience_id="E-0005", text="Answer with one bare word.")
+    ]
+    assert NEAR[0].text in result.drafts[0].rationale
+    assert result.drafts[0].group_ids == ("g1",)
+    assert result.adds_up
+
+
+def test_a_draft_can_give_way_to_a_live_lesson_and_stays_restorable() -> None:
+    result = near_library({"action": "drop", "drafts": ["D1"], "keep": "E-0005", "reason": "says the same"})
+    assert result.drafts == ()
+    assert result.superseded[0].draft == NEAR[0]
+    assert "the model kept lesson E-0005 instead" in result.superseded[0].reason
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        ({"action": "modify", "drafts": ["D1"], "keep": "E-0003", "text": "x"}, "no draft 'E-0003'"),
+        ({"action": "modify", "drafts": ["D1"], "keep": None, "text": "x"}, "the one live lesson"),
+        ({"action": "modify", "drafts": ["D1"], "keep": "D1", "text": "x"}, "the one live lesson"),
+        ({"action": "modify", "drafts": [], "keep": "E-0005", "text": "x"}, "drafts that add"),
+        ({"action": "modify", "drafts": ["D1"], "keep": "E-0005", "text": LONG}, "at most 32"),
+        ({"action": "modify", "drafts": ["D1"], "keep": "E-0005"}, "has no text"),
+    ],
+)
+def test_a_change_that_does_not_fit_is_quarantined_and_the_draft_stays(action: object, reason: str) -> None:
+    result = near_library(action)
+    assert result.drafts == (NEAR[0],)
+    assert reason in result.quarantined[0].reason
+    assert result.adds_up
+
+
+def test_a_live_lesson_is_changed_by_one_action_only() -> None:
+    change = {"action": "modify", "drafts": ["D1"], "keep": "E-0005", "text": "One bare word."}
+    result = near_library(change, change | {"drafts": ["D2"]}, drafts=NEAR[:2])
+    assert [d.operation.op for d in result.drafts] == ["modify", "add"]
+    assert "lesson E-0005 was named by an earlier action" in result.quarantined[0].reason
+
+
+def test_a_lesson_that_the_batch_changes_anyway_is_not_offered() -> None:
+    changed = draft(Modify(experience_id="E-0005", text="Think for a while before answering."), "g9")
+    model = Scripted(consolidate='{"actions": []}')
+    asyncio.run(consolidate([NEAR[0], changed], SPARE, model))
+    assert model.prompts == []
+
+
+OPPOSITES = [
+    ("Answer in uppercase letters only.", "Answer in lowercase letters only."),
+    ("Use 3 steps for the answer.", "Use four steps for the answer."),
+    ("Always end the answer with a period.", "Never end the answer with a period."),
+    ("Retry the call after an error.", "Do not retry the call after an error."),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OPPOSITES)
+def test_opposites_are_never_united_however_alike_they_are_held(one: str, other: str) -> None:
+    drafts = [add(one, "g1"), add(other, "g2")]
+    for action in (
+        {"action": "merge", "drafts": ["D1", "D2"], "text": "Both."},
+        {"action": "drop", "drafts": ["D2"], "keep": "D1"},
+    ):
+        model = Scripted(consolidate=json.dumps({"actions": [action]}))
+        result = asyncio.run(consolidate(drafts, LIVE, model, alike=lambda a, b: True))
+        assert result.drafts == tuple(drafts)
+        assert "say opposite things" in result.quarantined[0].reason
+
+
+@pytest.mark.parametrize(("one", "other"), OPPOSITES)
+def test_the_opposite_of_a_live_lesson_is_no_near_duplicate_of_it(one: str, other: str) -> None:
+    live = [Experience(id="E-0001", text=one)]
+    model = Scripted()
+    assert asyncio.run(consolidate([add(other)], live, model)).drafts == (add(other),)
+    assert model.prompts == []
+
+
+def test_what_is_alike_is_decided_by_who_is_asked_and_nothing_is_merged_by_likeness_alone() -> None:
+    drafts = [add("Look at the header.", "g1"), add("Inspect the first row.", "g2"), add("Sum it up.", "g3")]
+    model = Scripted(consolidate='{"actions": []}')
+    told = {("Look at the header.", "Inspect the first row.")}
+    result = asyncio.run(consolidate(drafts, [], model, alike=lambda a, b: (a, b) in told))
+    assert result.drafts == tuple(drafts)
+    assert "Inspect the first row." in model.prompts[0][1]
+    assert "Sum it up." not in model.prompts[0][1]
+
+
+def test_near_duplicates_that_do_not_fit_are_counted_and_stay_as_they_are() -> None:
+    drafts = [add(f"Answer number {'x' * n} with one word only.", f"g{n}") for n in range(1, 60)]
+    model = Scripted(consolidate='{"actions": []}')
+    model.context_length = 2_200
+    result = asyncio.run(consolidate(drafts, [], model))
+    shown = len(re.findall(r"^\[D\d+\]", model.prompts[0][1], re.MULTILINE))
+    assert 2 <= shown < 59
+    assert f"{59 - shown} near-duplicates did not fit the model's context." in result.notes
+    assert result.drafts == tuple(drafts)
+    model.context_length = 700
+    assert asyncio.run(consolidate(drafts, [], model)).drafts == tuple(drafts)
+    assert model.calls("consolidate") == 1, "where not two of them fit, nobody is asked"
+
+
 @pytest.mark.parametrize("reply", ["", "{", "I would merge them all.", '{"plan": []}', Failed("Timed out.")])
 def test_a_failing_consolidation_leaves_the_drafts_as_they_are_and_says_so(reply: str) -> None:
     result = with_model(NEAR, Scripted(consolidate=reply))
@@ -387,11 +500,11 @@ OPERATIONS = st.one_of(
     ),
 )
 DRAFTS = st.lists(st.builds(draft, OPERATIONS, st.sampled_from(["g1", "g2", "g3"])), max_size=7)
-LABELS = st.sampled_from(["D1", "D2", "[D3]", "d4", "D99", "", None, 2, {"id": "D1"}, "D1, D2"])
+LABELS = st.sampled_from(["D1", "D2", "[D3]", "d4", "D99", "", None, 2, {"id": "D1"}, "D1, D2", "E-0001"])
 ACTIONS = st.one_of(
     st.fixed_dictionaries(
         {
-            "action": st.sampled_from(["merge", "DROP", "drop", "keep", None, 3]),
+            "action": st.sampled_from(["merge", "DROP", "drop", "modify", "keep", None, 3]),
             "drafts": st.one_of(LABELS, st.lists(LABELS, max_size=4)),
             "keep": LABELS,
             "text": st.one_of(WORDS, st.none(), st.just(""), st.just("half \ud800"), st.integers()),

@@ -382,6 +382,27 @@ def test_progress_is_told_to_the_end() -> None:
     assert told[-1] == ("Consolidating", 1, 1)
 
 
+def test_in_whatever_order_groups_are_finished_the_batch_is_the_same() -> None:
+    groups = [make_group([1.0, 0.0, 0.5], name=f"g{i}") for i in (1, 2, 10)]
+
+    async def main(order: Sequence[int]) -> Learned:
+        one = Teacher(LIBRARY, Reader(), run_id="r0")
+        taught = [await one.teach(TASK, groups[i]) for i in order]
+        return await one.consolidate(taught, strengths={})
+
+    results = [asyncio.run(main(order)) for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0))]
+    assert len({r.canonical() for r in results}) == 1
+    assert results[0].learned == ("g1", "g2", "g10")
+
+
+def test_what_a_group_taught_holds_no_trajectory() -> None:
+    group = make_group([1.0, 0.0])
+    huge = Trajectory(steps=(Step(tool="read", output="x" * 1_000_000, success=True),), answer="done")
+    rollouts = tuple(r.model_copy(update={"trajectory": huge}) for r in group.rollouts)
+    taught = learn(group.model_copy(update={"rollouts": rollouts})).taught[0]
+    assert len(taught.canonical()) < 10_000
+
+
 # ---- stage 1 ----
 
 
@@ -510,6 +531,81 @@ def test_a_rollout_without_a_usable_summary_is_named_and_the_group_goes_on() -> 
     assert "it has no summary: The endpoint timed out." in result.advantages["g1-r1"].why
     assert any("g1-r1" in note for note in result.notes)
     assert result.learned == ("g1",)
+
+
+def acting(*steps: Step, end: str = "stop") -> str:
+    """What a summary prompt shows of an attempt with these steps."""
+    group = make_group([1.0, 0.0])
+    trajectory = Trajectory(steps=steps, answer="done", finish_reason=end)
+    rollouts = (group.rollouts[0].model_copy(update={"trajectory": trajectory}), group.rollouts[1])
+    model = Reader()
+    summed(group.model_copy(update={"rollouts": rollouts}), model)
+    return model.prompts["summarise"][0]
+
+
+FAILED = Step(
+    tool="fetch",
+    parameters={"url": "a"},
+    success=False,
+    error="TimeoutError: slow",
+    duration_s=2.5,
+    retries=2,
+)
+
+
+def test_a_step_is_shown_with_parameters_outcome_error_duration_and_retries() -> None:
+    shown = acting(FAILED, Step(tool="read_json", parameters={"path": "b"}, output="[1, 2]", success=True))
+    head = "[step 1] fetch: failed after 2.5 s, 2 of its own retries included: TimeoutError: slow"
+    assert head in shown
+    assert 'parameters: {"url": "a"}' in shown
+    assert "[step 2] read_json: worked\n" in shown
+    assert "output: [1, 2]" in shown
+
+
+@pytest.mark.parametrize(
+    ("following", "said"),
+    [
+        (
+            [FAILED.model_copy(update={"success": True, "error": None})],
+            "it tried the same call again, which worked",
+        ),
+        (
+            [FAILED.model_copy(update={"parameters": {"url": "b"}})],
+            "it tried the tool with other parameters again, which failed",
+        ),
+        ([Step(tool="search")], "it switched to search, which outcome not recorded"),
+        ([], "it gave up, no further call"),
+    ],
+)
+def test_what_followed_a_failure_is_shown(following: list[Step], said: str) -> None:
+    assert f"then: {said}\n" in acting(FAILED, *following)
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("step limit", "(stopped at the step limit, before it had ended by itself)"),
+        ("time limit", "(stopped at the time limit, before it had ended by itself)"),
+        ("gate", "(the gate did not let this answer through)"),
+        ("length", "(cut off at the token limit)"),
+        ("content_filter", "(ended: content_filter)"),
+    ],
+)
+def test_an_end_that_was_not_the_attempts_own_is_shown(end: str, said: str) -> None:
+    assert said in acting(end=end)
+    assert said not in acting(end="stop")
+
+
+def test_the_contrast_shows_the_calls_of_each_attempt_with_their_errors() -> None:
+    group = make_group([1.0, 0.0])
+    trajectory = Trajectory(
+        steps=(FAILED, Step(tool="ask", success=True)), answer="done", finish_reason="step limit"
+    )
+    rollouts = (group.rollouts[0], group.rollouts[1].model_copy(update={"trajectory": trajectory}))
+    model = Reader()
+    contrasted(model, group.model_copy(update={"rollouts": rollouts}))
+    said = "Calls: fetch failed (TimeoutError: slow) -> ask worked -> stopped at the step limit"
+    assert said in model.prompts["contrast"][0]
 
 
 # ---- condensing ----
@@ -717,6 +813,60 @@ def test_of_a_large_library_the_injected_come_first_and_then_the_tasks_domain() 
         "E-2000",
         "E-1000",
     ]
+
+
+def test_a_large_library_is_searched_by_whoever_is_asked_and_the_injected_are_always_shown() -> None:
+    library = [Experience(id=f"E-1{i:03}", text=f"Lesson {i}.", domain="capitals") for i in range(80)]
+    asked: list[tuple[str, int]] = []
+
+    def last_ones(query: str, experiences: Sequence[Experience], k: int) -> Sequence[Experience]:
+        asked.append((query, k))
+        return list(experiences)[::-1][:k]
+
+    group = make_group([1.0, 0.0])
+    found = relevant(TASK, group, [*library, LIBRARY[0]], last_ones)
+    assert [e.id for e in found[:3]] == ["E-0007", "E-1079", "E-1078"]
+    assert (len(found), asked) == (50, [(TASK.question, 49)])
+
+
+def test_without_embeddings_the_lessons_that_share_the_tasks_words_come_first() -> None:
+    library = [Experience(id=f"E-1{i:03}", text=f"Count {i} lions.", domain="capitals") for i in range(60)]
+    library.append(
+        Experience(id="E-2000", text="Which capital: name the city.", domain="capitals", confidence=0.1)
+    )
+    assert relevant(TASK, make_group([1.0, 0.0]), library)[0].id == "E-2000"
+
+
+def test_the_errors_that_the_attempts_met_are_part_of_the_search() -> None:
+    library = [Experience(id=f"E-1{i:03}", text=f"Count {i} lions.", domain="capitals") for i in range(60)]
+    library.append(Experience(id="E-2000", text="On TimeoutError wait.", domain="capitals", confidence=0.1))
+    group = make_group([1.0, 0.0])
+    steps = Trajectory(steps=(FAILED,), answer="a")
+    met = group.model_copy(update={"rollouts": (group.rollouts[0].model_copy(update={"trajectory": steps}),)})
+    assert relevant(TASK, met, library)[0].id == "E-2000"
+    assert relevant(TASK, group, library)[0].id != "E-2000"
+
+
+@pytest.mark.parametrize(("context_length", "size"), [(4_096, 8), (8_192, 16), (16_384, 16)])
+def test_the_contrast_prompt_shrinks_to_the_context_and_names_every_attempt(
+    context_length: int, size: int
+) -> None:
+    group = make_group([i / size for i in range(size)], status="informative")
+    summaries = [
+        Summary(rollout_id=r.id, text="It said so. " * 10, verdict="better" if i >= size // 2 else "worse",
+                key_decision="a decision " * 15, root_cause="a cause " * 15)
+        for i, r in enumerate(group.rollouts)
+    ]  # fmt: skip
+    library = [Experience(id=f"E-1{i:03}", text="A lesson of some words. " * 4) for i in range(50)]
+    model = Reader(context_length)
+    task = TASK.model_copy(update={"question": "why? " * 20_000, "answer": "because " * 20_000})
+    found = asyncio.run(contrast(task, group, summaries, library, model))
+    (prompt,) = model.prompts["contrast"]
+    assert not found.error
+    assert re.findall(r"^(R\d+): reward", prompt, re.M) == [f"R{i}" for i in range(1, size + 1)]
+    assert estimate_tokens(prompt) + min(3_000, context_length // 3) < context_length
+    assert "left out" in prompt
+    assert len(found.advantages) == size
 
 
 def test_a_lesson_that_quotes_its_tasks_answer_says_so_to_the_reviewer() -> None:
