@@ -6,6 +6,7 @@ import click
 
 from core.cli.desk import Desk, one_line, table, verb, visible
 from core.cli.run import report
+from core.job import ENDED
 from core.rollout import Run
 
 
@@ -42,7 +43,8 @@ def show(desk: Desk, run_id: str) -> None:
     """Show one run: what became of its groups, what it took, what it proposed."""
     run = desk.workspace.store.runs.get(run_id)
     note = [f"Note: {run.note}"] if run.note else []
-    desk.answer(run, f"{run.id} is {_state(desk, run)}.", *report(run), *note, *run.extraction.notes)
+    lines = [f"{run.id} is {_state(desk, run)}.", *report(run), *_batches(desk, run)]
+    desk.answer(run, *lines, *note, *run.extraction.notes)
 
 
 @verb(runs, "groups")
@@ -117,10 +119,30 @@ def rollout(desk: Desk, rollout_id: str) -> None:
 
 
 def _state(desk: Desk, run: Run) -> str:
-    """The status, or "interrupted" where no process works on a run that says it is running."""
+    """The status of a run and of the work on it; "interrupted" where nobody works on one that says it is running."""
+    if run.status in ("done", "failed", "cancelled"):
+        return run.status
+    job = desk.workspace.jobs.of_run(run.id)
+    if run.status == "review":
+        return "review (its gate waits for you)"
+    if job and job.state not in ENDED:
+        return f"{job.state} ({job.id})"
     if run.status == "running" and not desk.workspace.learning.busy(run.id):
         return f"interrupted (winnow run --resume {run.id} goes on)"
     return run.status
+
+
+def _batches(desk: Desk, run: Run) -> list[str]:
+    """A line for each batch, where a run has several epochs or a gate."""
+    if run.config.epochs == 1 and run.config.gate == "none":
+        return []
+    lines = []
+    for batch in desk.workspace.store.runs.batches(run.id):
+        given = "not begun" if batch.library_version is None else f"under version {batch.library_version}"
+        said = f", {batch.extraction.proposed} proposed" if batch.extraction else ""
+        published = f", published as version {batch.published_in}" if batch.published_in is not None else ""
+        lines.append(f"  epoch {batch.epoch + 1}, batch {batch.batch + 1}: {given}{said}{published}")
+    return lines
 
 
 def _number(value: float | None, *, sign: bool = False) -> str:

@@ -307,6 +307,9 @@ def test_a_run_whose_gate_waits_for_a_person_says_what_to_do_and_goes_on_afterwa
     assert "winnow review list" in done.out
     assert "winnow run --resume R1" in done.out
     assert winnow(folder, "jobs", "list", "--json").json[0]["state"] == "paused"
+    shown = winnow(folder, "runs", "show", "R1").out
+    assert "its gate waits for you" in shown
+    assert "epoch 1, batch 2: not begun" in shown
     for _ in range(2):
         for proposal in winnow(folder, "review", "list", "--json").json["proposals"]:
             winnow(folder, "review", "reject", proposal["id"], "--reason", "no")
