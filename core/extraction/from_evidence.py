@@ -8,10 +8,7 @@ from core.evidence import Seen
 from core.experience import GENERAL, Add, Experience
 from core.extraction.draft import Draft, Joined, Outcome
 from core.extraction.search import Search
-from core.extraction.support import support
 from core.words import normalise
-
-__all__ = ["Seen", "propose", "support"]
 
 
 def propose(

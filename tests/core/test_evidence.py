@@ -268,8 +268,11 @@ def by_hand(groups: Sequence[tuple[Task, Group]], name: str) -> tuple[float, flo
         if w in (0, n):
             continue
         a = sum(x and y for x, y in zip(wins, holds, strict=True))
-        h = stats.hypergeom(n, m, w)
-        observed, expected, variance = observed + a, expected + h.mean(), variance + h.var()
+        k = np.arange(n + 1)
+        pmf = stats.hypergeom.pmf(k, n, m, w)
+        mean = k @ pmf
+        var = (k - mean) ** 2 @ pmf
+        observed, expected, variance = observed + a, expected + float(mean), variance + float(var)
         if 0 < m < n:
             up += (a + 0.5) * (n - w - m + a + 0.5) / (n + 2)
             down += (m - a + 0.5) * (w - a + 0.5) / (n + 2)

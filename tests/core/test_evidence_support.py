@@ -11,8 +11,9 @@ import pytest
 from core.evidence import Feature, Seen
 from core.experience import Add, Delete, Experience, Merge, Modify
 from core.extraction.draft import Draft
-from core.extraction.from_evidence import propose, support
+from core.extraction.from_evidence import propose
 from core.extraction.sayings import Names, sayings
+from core.extraction.support import support
 from core.rollout import Group, Step, Task, Trajectory
 from tests.core.test_from_evidence import agent, make_batch, sentence_wins, short_wins, step, stumble
 
