@@ -14,8 +14,8 @@ import pytest
 
 from core.experience import Add
 from core.rollout import Task, Trajectory
-from core.settling import settle
 from core.settings import Endpoint, RewardConfig
+from core.settling import settle
 from core.workspace import Workspace
 from tests.browser import browsing, drawn, press, serve, shown, visit
 from tests.pages.workspaces import add_run, propose, publish, rollout
