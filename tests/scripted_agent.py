@@ -75,6 +75,10 @@ class Scripted:
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
 
+    def choose(self, request: dict[str, Any], number: int) -> Reply:
+        """The reply to the request that came as the nth."""
+        return self.script[min(number, len(self.script)) - 1]
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -84,7 +88,7 @@ class Scripted:
             self.headers.append(head)
             self.requests.append(json.loads(await reader.readexactly(length)))
             number = len(self.requests)
-            reply = self.script[min(number, len(self.script)) - 1]
+            reply = self.choose(self.requests[-1], number)
             await asyncio.sleep(reply.delay_s)
             body = reply.body(number)
             top = f"HTTP/1.1 {reply.status} X\r\nContent-Type: application/json\r\nConnection: close\r\n"

@@ -95,7 +95,7 @@ class Search:
         if not self.contrast.findings:
             groups = f"{table.groups} groups with winners and losers"
             self.notes.append(f"{self.domain}: {groups} gave no feature enough support.")
-        left = sorted((c for c in self._candidates() if self._fit(c)), key=_order)
+        left = sorted(filter(None, map(self._fit, self._candidates())), key=_order)
         lessons = 0
         while left and lessons < limit:
             first, rest = left[0], left[1:]
@@ -135,7 +135,8 @@ class Search:
 
     # --- which findings may become advice ------------------------------------------------------------
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> list[list[Candidate]]:
+        """For each finding what it may be said as: under each of its names that advises something."""
         found = []
         words = 0
         for finding in self.contrast.findings:
@@ -145,24 +146,25 @@ class Search:
             if not self._names(finding):
                 continue
             words += feature.is_word
-            candidate = self._sayable(finding)
+            sayable = self._sayable(finding)
             sentence = self.contrast.sentence(finding)
             if finding.p_corrected >= PROPOSE_BELOW:
                 self.notes.append(f"{self.domain}, weak: {sentence}.")
-            elif candidate is None:
+            elif not sayable:
                 self.notes.append(f"{self.domain}, true but no advice: {sentence}.")
             else:
-                found.append(candidate)
+                found.append(sayable)
         return found
 
-    def _sayable(self, finding: Finding) -> Candidate | None:
-        """The finding under the first of its names that advises something."""
+    def _sayable(self, finding: Finding) -> list[Candidate]:
+        """The finding under each of its names that advises something."""
+        found = []
         for feature in self._names(finding):
             gain, named = self.contrast.gain_of(feature.name), self.contrast.under(feature.name)
             advice = advice_of(feature, do=gain > 0) if gain else None
             if gain and named is not None and advice is not None:
-                return Candidate(named, gain > 0, advice)
-        return None
+                found.append(Candidate(named, gain > 0, advice))
+        return found
 
     def _names(self, finding: Finding) -> list[Feature]:
         """The features that a finding stands for and that this search is about."""
@@ -182,11 +184,16 @@ class Search:
                 tails.append(advice.tail)
         return [tail for tail in tails if tail and tail != first.advice.tail]
 
-    def _fit(self, candidate: Candidate) -> bool:
-        reason = self._unfit(candidate)
-        if reason:
-            self._set_aside(candidate, reason)
-        return not reason
+    def _fit(self, sayable: Sequence[Candidate]) -> Candidate | None:
+        """The first that may become a lesson: the same rollouts may go by a name that may, and one that may not."""
+        reasons = []
+        for candidate in sayable:
+            reason = self._unfit(candidate)
+            if not reason:
+                return candidate
+            reasons.append(reason)
+        self._set_aside(sayable[0], reasons[0])
+        return None
 
     def _unfit(self, candidate: Candidate) -> str:
         """Why a candidate must not become a lesson, or ""."""

@@ -17,10 +17,10 @@ from core.rollout import Run, Task
 from core.runner import EPOCH_STRIDE
 from core.settings import Endpoint, RunConfig
 from core.store import Store
-from core.verifiers import missing
+from core.verifiers import make_verifier, missing
 from core.workspace.estimating import Estimate, estimate
 from core.workspace.models import Models
-from core.workspace.scoring import outside_of
+from core.workspace.scoring import agent_of, outside_of
 
 CAPS = {"max_calls", "max_tokens_total", "max_cost_usd"}
 """Settings of a run that do not change what it is."""
@@ -82,7 +82,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     tasks = _seeded(store.tasks.select(config.split, config.domains), config)
     if not tasks:
         raise InputError(_no_tasks(config, store.tasks.counts()))
-    _check_verifiers(config, tasks, models)
+    _check_help(config, tasks, models)
     request = _request(config, endpoint, others, tasks)
     head = store.versions.head()
     wanted = config.library_version
@@ -125,15 +125,18 @@ def _check(config: RunConfig, endpoint: Endpoint) -> None:
         )
 
 
-def _check_verifiers(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
-    """Refuse a run whose answers nobody could judge: it would only cost."""
+def _check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
+    """Refuse a run whose answers nobody could judge, or whose agents may not do what they are to do."""
     specs = {s.canonical(): (s, t.id) for t in reversed(tasks) for s in (t.verifier,)}
     specs |= {s.canonical(): (s, "") for s in config.reward.verifiers.values()}
-    outside = outside_of(config.judge_endpoint, models.access(), LocalExecutor())
+    access = models.access()
+    outside = outside_of(config.judge_endpoint, access, LocalExecutor())
     for spec, task_id in specs.values():
         if trouble := missing(spec, outside):
             of = f" of task {task_id!r}" if task_id else ""
             raise InputError(f"The verifier {spec.kind!r}{of} cannot judge here: {trouble}")
+    if config.agent is not None:
+        agent_of(config, access.chat(config.endpoint, "rollout"), lambda spec: make_verifier(spec, outside))
 
 
 def _request(

@@ -23,14 +23,14 @@ from core.ports import Progress
 from core.review import Review
 from core.rollout import Batch, Group, Run, RunStatus, Task
 from core.runner import Assignment, Runner
-from core.settings import AgentConfig, Resample
+from core.settings import Resample
 from core.store import Store
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
 from core.workspace.nearest import Nearest
 from core.workspace.prompts import Prompts
 from core.workspace.proposing import save_proposals
-from core.workspace.scoring import Scoring
+from core.workspace.scoring import Scoring, agent_of
 
 if TYPE_CHECKING:
     from core.agent import Agent
@@ -86,7 +86,9 @@ class Execution:
         try:
             async with AsyncExitStack() as stack:
                 if self._config.agent is not None and tally.waiting:
-                    self._agent = await stack.enter_async_context(self._make_agent(self._config.agent))
+                    model = self._access.chat(self._config.endpoint, "rollout")
+                    agent = agent_of(self._config, model, self._scoring.make)
+                    self._agent = await stack.enter_async_context(agent)
                 return await (self._collect() if self._config.gate == "none" else self._batch_by_batch())
         finally:
             self._executor.close()
@@ -315,20 +317,6 @@ class Execution:
             score=self._scoring.score,
             agent=self._agent,
             explore=self._scoring.explore if "epistemic" in self._config.reward.by_component else None,
-        )
-
-    def _make_agent(self, config: AgentConfig) -> Agent:
-        from core.agent import Agent
-        from core.sandbox.confined import Confined
-
-        model = self._access.chat(self._config.endpoint, "rollout")
-        return Agent(
-            config,
-            client_for=model.sdk_client,
-            model_name=model.name,
-            context_length=model.context_length,
-            sandbox=Confined("agents"),
-            verifier=self._scoring.make,
         )
 
     def _at_once(self) -> int:

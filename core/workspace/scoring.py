@@ -8,9 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from core.errors import SandboxError
 from core.executor import LocalExecutor
 from core.rollout import Group, Run, Score, Task, Trajectory
-from core.sandbox.confined import Confined
+from core.sandbox.confined import Confined, cannot
 from core.settings import RunConfig, VerifierSpec
 from core.store import Store
 from core.trust import load_function
@@ -19,7 +20,8 @@ from core.workspace.exploring import Exploring, explored
 from core.workspace.models import Models
 
 if TYPE_CHECKING:
-    from core.llm import Access
+    from core.agent import Agent
+    from core.llm import Access, OpenAIChat
 
 
 def outside_of(judge: str | None, access: Access, executor: LocalExecutor) -> Outside:
@@ -34,6 +36,36 @@ def outside_of(judge: str | None, access: Access, executor: LocalExecutor) -> Ou
 def unasked() -> Outside:
     """What verifiers may reach where no model is asked."""
     return Outside(sandbox=Confined("verifiers"), load_function=load_function)
+
+
+def agent_of(config: RunConfig, model: OpenAIChat, verifier: Callable[[VerifierSpec], Guarded]) -> Agent:
+    """The agent of a run; nothing of it is started yet.
+
+    Args:
+        config: of the run; it has an agent.
+        model: who is asked.
+        verifier: builds the gates.
+
+    Raises:
+        TrustError: a tool may not be used on this machine.
+        SandboxError: there is a tool that runs code, and code cannot be confined here.
+        InputError: there is no such tool, or a gate cannot be used.
+    """
+    from core.agent import Agent
+
+    assert config.agent is not None
+    limits = [config.agent.time_limit_s, *([config.rollout_timeout_s] if config.rollout_timeout_s else [])]
+    agent = Agent(
+        config.agent.model_copy(update={"time_limit_s": min(limits)}),
+        client_for=model.sdk_client,
+        model_name=model.name,
+        context_length=model.context_length,
+        sandbox=Confined("agents"),
+        verifier=verifier,
+    )
+    if "python" in config.agent.tools and (why := cannot()):
+        raise SandboxError(why)
+    return agent
 
 
 def judging(

@@ -252,9 +252,14 @@ def test_no_answer_of_the_batch_stands_in_a_lesson() -> None:
 
 def test_a_lesson_that_would_name_an_answer_is_set_aside() -> None:
     groups = make_batch(agent, ask="Which tool tells who owns {}?", domain="files")
-    groups = [(task.model_copy(update={"answer": "list_files"}), group) for task, group in groups]
-    outcome = run(groups)
-    assert not any("list_files" in str(d.text) for d in outcome.drafts)
+    one = [(task.model_copy(update={"answer": "list_files"}), group) for task, group in groups]
+    texts = [str(d.text) for d in run(one).drafts]
+    assert not any("list_files" in text for text in texts)
+    assert any("read_file" in text for text in texts), "the same rollouts go by another name, which gives nothing away"
+    answers = ["list_files", "read_file"]
+    both = [(t.model_copy(update={"answer": answers[i % 2]}), g) for i, (t, g) in enumerate(groups)]
+    outcome = run(both)
+    assert not any(answer in str(d.text) for d in outcome.drafts for answer in answers)
     assert "gives away an answer ('list_files')" in reasons(outcome)
 
 
