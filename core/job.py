@@ -12,8 +12,9 @@ JobKind = Literal["run"]
 """`run`: do what is missing of a run (its id is the subject)."""
 
 JobState = Literal["waiting", "running", "pausing", "paused", "cancelling", "cancelled", "done", "failed"]
-"""waiting -> running -> done | failed; running -> pausing -> paused -> waiting (resume); waiting, running, pausing,
-paused -> cancelling -> cancelled; failed, cancelled -> waiting (requeue). A job that runs under a lease that ran out is
+"""waiting -> running -> done | failed; running -> pausing -> paused -> waiting (resume); paused also where its endpoint
+cannot be used, a cap is reached or a gate waits for a person; waiting, running, pausing, paused -> cancelling ->
+cancelled; failed, cancelled -> waiting (requeue). All transitions are in `core.jobs.states`. A job whose lease ran out is
 taken up again by the next worker."""
 
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")

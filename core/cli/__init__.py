@@ -47,7 +47,8 @@ folder) and --json (one JSON value on standard output; progress goes to standard
 
 \b
 Exit codes: 0 done; 1 done, with something set aside; 2 refused, nothing was changed;
-3 not finished (endpoint not available, cap reached, workspace busy): the same command goes on;
+3 not finished (endpoint not available, cap reached, paused, waiting for a review, workspace busy):
+the same command goes on;
 4 a fault of Winnow itself, with its trace.
 """
 

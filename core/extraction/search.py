@@ -185,25 +185,36 @@ class Search:
         return [tail for tail in tails if tail and tail != first.advice.tail]
 
     def _fit(self, sayable: Sequence[Candidate]) -> Candidate | None:
-        """The first that may become a lesson: the same rollouts may go by a name that may, and one that may not."""
-        reasons = []
-        for candidate in sayable:
-            reason = self._unfit(candidate)
-            if not reason:
-                return candidate
-            reasons.append(reason)
-        self._set_aside(sayable[0], reasons[0])
-        return None
+        """The first that may become a lesson; without one, the first is set aside with its reason.
 
-    def _unfit(self, candidate: Candidate) -> str:
-        """Why a candidate must not become a lesson, or ""."""
-        table, advice = self.contrast.table, candidate.advice
+        The same rollouts may go by a name that may not be said and by one that may; but what the task forbids, or
+        truncation explains, is no better under another name.
+        """
+        named = [c for c in sayable if not self._unnamable(c)]
+        candidate = (named or sayable)[0]
+        reason = self._unfit(candidate) if named else self._unnamable(candidate)
+        if reason or any(self._unfit(c) for c in sayable[: sayable.index(candidate)]):
+            first = sayable[0]
+            self._set_aside(first, self._unfit(first) or self._unnamable(first) or reason)
+            return None
+        return candidate
+
+    def _unnamable(self, candidate: Candidate) -> str:
+        """Why a lesson must not be worded like this, or ""."""
+        advice = candidate.advice
         if advice.numeric and not self._setting(advice).numeric:
             return "the answers of these tasks are not numbers"
-        if against := self._against(advice.demands):
-            return f"contradicts the task's instruction ({against})"
         if advice.about == "recovery" and not self._holds_after_errors(candidate):
             return "the error itself explains it, or too few rollouts met the error to tell"
+        if leaked := leaks(self._text(candidate), self.answers):
+            return f"gives away an answer ({leaked!r})"
+        return ""
+
+    def _unfit(self, candidate: Candidate) -> str:
+        """Why what was found must not become a lesson, or ""."""
+        table = self.contrast.table
+        if against := self._against(candidate.advice.demands):
+            return f"contradicts the task's instruction ({against})"
         if self._truncated(candidate):
             return "explained by truncation: it vanishes without the rollouts that a limit stopped or cut off"
         best, followed = table.best, candidate.followed(table)
@@ -211,8 +222,6 @@ class Search:
             return f"only {int(followed[best].sum())} of the best {int(best.sum())} rollouts follow it"
         if (candidate.finding.odds_ratio > 1) != candidate.do:
             return "the counts of winners and losers do not bear out what the rewards say"
-        if leaked := leaks(self._text(candidate), self.answers):
-            return f"gives away an answer ({leaked!r})"
         return ""
 
     def _against(self, demands: frozenset[Demand]) -> str:

@@ -92,15 +92,21 @@ FORM_ADVICE: Mapping[tuple[str, bool], Advice] = {
     ("asks_back", False): _form("answer the question and do not ask one back", "no question back"),
     ("number_words", False): _form("write the number in digits", "no number words", "digits", numeric=True),
     ("number_words", True): _form("write the number in words", "", "number_words", numeric=True),
-    ("number_with_unit", False): _form("give the number without its unit", "no unit", "number_only", numeric=True),
+    ("number_with_unit", False): _form(
+        "give the number without its unit", "no unit", "number_only", numeric=True
+    ),
     ("number_with_unit", True): _form("give the unit after the number", "", "unit", numeric=True),
-    ("several_numbers", False): _form("give one number and no other", "no other number", "brief", numeric=True),
+    ("several_numbers", False): _form(
+        "give one number and no other", "no other number", "brief", numeric=True
+    ),
     ("shows_sum", False): _form(
         "give the result without the calculation", "no calculation", "no_explanation", numeric=True
     ),
     ("shows_sum", True): _form("write the calculation before the result", "", "explanation", numeric=True),
     ("json_in_prose", False): _form("answer with the JSON alone", "no text around the JSON", "json"),
-    ("code_fence", False): _form("write the answer as plain text, without a code fence", "no code fence", "no_code"),
+    ("code_fence", False): _form(
+        "write the answer as plain text, without a code fence", "no code fence", "no_code"
+    ),
     ("json_keys_asked", True): _form("use exactly the JSON keys that the question names", "", "json"),
     ("json_other_keys", False): _form(
         "use exactly the JSON keys that the question names", "no other keys", "json"

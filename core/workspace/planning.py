@@ -88,8 +88,8 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     wanted = config.library_version
     version = head if wanted is None else store.versions.get(wanted).number
     there = store.runs.by_request(request)
-    if there and there.status == "done" and version not in _own_versions(store, there):
-        there = None  # the library moved on since: the same request is new work
+    if there and _is_over(there, version, store):
+        there = None
     library = store.versions.library(there.library_version if there else version)
     extractor, judge = others
     each = 1 if endpoint.sends_n and config.agent is None else config.group_size
@@ -146,6 +146,13 @@ def _request(
     if models[-1] is None:
         models.pop()  # as it was before there were judges
     return content_hash([_asked(config), models, [t.canonical() for t in tasks]])
+
+
+def _is_over(run: Run, version: int, store: Store) -> bool:
+    """Whether the same request is new work: the library moved on since the run was done, or it was discarded."""
+    if run.status == "cancelled":
+        return run.tally.total == 0
+    return run.status == "done" and version not in _own_versions(store, run)
 
 
 def _own_versions(store: Store, run: Run) -> set[int | None]:

@@ -34,7 +34,6 @@ from core.workspace.scoring import Scoring, agent_of
 
 if TYPE_CHECKING:
     from core.agent import Agent
-    from core.extraction.contrast import SemanticAdvantage
     from core.extraction.with_model import Learned, Taught, Teacher
     from core.llm import Access
 
@@ -240,7 +239,7 @@ class Execution:
         taught = await teacher.teach(task, group, attempt=attempt)
         self._store.runs.save_critiques(
             {s.rollout_id: s.text for s in taught.summaries},
-            {a.rollout_id: _in_words(a) for a in taught.advantages},
+            {a.rollout_id: a.sentence for a in taught.advantages},
             {group.id: taught.raw_reply},
         )
         return taught
@@ -330,8 +329,3 @@ class Execution:
         if found is None:
             raise AssertionError("groups refer to tasks by a foreign key")
         return found
-
-
-def _in_words(advantage: SemanticAdvantage) -> str:
-    step = f" (deciding step: {advantage.deciding_step})" if advantage.deciding_step else ""
-    return f"{advantage.verdict}: {advantage.why}{step}"

@@ -25,7 +25,9 @@ def learn(workspace: Workspace, config: RunConfig) -> Run:
 def teacher(asked: Asked) -> str:
     """Suggests one and the same lesson after each group."""
     if "semantic_advantages" in asked.system:
-        return json.dumps({"semantic_advantages": [], "operations": [{"op": "add", "ids": [], "text": LESSON}]})
+        return json.dumps(
+            {"semantic_advantages": [], "operations": [{"op": "add", "ids": [], "text": LESSON}]}
+        )
     if '"actions"' in asked.system:
         return json.dumps({"actions": []})
     return json.dumps({"summary": "Answered at once."})
@@ -180,7 +182,9 @@ def test_a_pause_lets_what_is_in_flight_come_home_and_the_run_goes_on_later(tmp_
             workspace.learning.work(run.id, "test")
             assert stub.stats()["asked_again"] == 0
             dumps.append(workspace.store.dump().replace(stub.base_url, "address"))
-    rows = [[x for x in dump.splitlines() if not x.startswith(("calls ", "runs ", "events "))] for dump in dumps]
+    rows = [
+        [x for x in dump.splitlines() if not x.startswith(("calls ", "runs ", "events "))] for dump in dumps
+    ]
     assert rows[0] == rows[1]
 
 
@@ -268,3 +272,13 @@ def test_every_proposal_of_either_extractor_has_its_evidence_and_links_to_rollou
     [ours] = [p for p in proposals if p.extractor == "llm"]
     assert ours.evidence.findings, "the lesson speaks of a number alone, and that is counted"
     assert all(0 < f.p_corrected <= 1 and f.odds_ratio > 0 for f in ours.evidence.findings)
+
+
+def test_a_discarded_run_is_not_gone_on_with(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(3))
+    with StubServer() as stub:
+        config = add_stub(workspace, stub.base_url)
+        gone = workspace.learning.start(config, "test")
+        workspace.learning.cancel(gone.id, "ann", discard=True)
+        again = learn(workspace, config)
+    assert (again.id, again.status, again.tally.total) == ("R2", "done", 3)
