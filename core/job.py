@@ -14,8 +14,8 @@ JobKind = Literal["run"]
 JobState = Literal["waiting", "running", "pausing", "paused", "cancelling", "cancelled", "done", "failed"]
 """waiting -> running -> done | failed; running -> pausing -> paused -> waiting (resume); paused also where its endpoint
 cannot be used, a cap is reached or a gate waits for a person; waiting, running, pausing, paused -> cancelling ->
-cancelled; failed, cancelled -> waiting (requeue). All transitions are in `core.jobs.states`. A job whose lease ran out is
-taken up again by the next worker."""
+cancelled; failed, cancelled -> waiting (requeue). All transitions are in `core.jobs.states`. A job whose lease ran out
+is taken up again by the next worker."""
 
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
