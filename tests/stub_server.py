@@ -168,7 +168,7 @@ def longwinded(reply: ReplyFunction, characters: int) -> ReplyFunction:
     def padded(asked: Asked) -> str:
         if kind_of(asked.messages) != "rollout":
             return reply(asked)
-        start = asked.rng.randrange(characters)
+        start = asked.rng.randrange(3 * characters)
         return f"{_prose(characters)[start : start + characters]}.\n{reply(asked)}"
 
     return padded

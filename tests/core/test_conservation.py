@@ -13,7 +13,7 @@ import random
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,11 +63,13 @@ class Talker:
     Args:
         seed: of the manners.
         rate: share of the extraction's replies that are badly mannered.
+        names: of the manners; none means all.
     """
 
-    def __init__(self, seed: int, rate: float) -> None:
+    def __init__(self, seed: int, rate: float, names: Sequence[str] = ()) -> None:
         self._seed = seed
         self._rate = rate
+        self._names = sorted(names or MANNERS)
         self.contrasts: dict[tuple[str, bool], Said] = {}
         """By the prompt, and whether it was asked again."""
 
@@ -76,7 +78,7 @@ class Talker:
             return "" if asked.rng.random() < EMPTY else solver(asked)
         good = answer(asked)
         rng = random.Random(f"{self._seed} {json.dumps(asked.messages, sort_keys=True)}")
-        manner = rng.choice(sorted(MANNERS)) if rng.random() < self._rate else ""
+        manner = rng.choice(self._names) if rng.random() < self._rate else ""
         text = MANNERS[manner](good) if manner else good
         if CONTRAST in asked.system:
             key = str(asked.messages[1]["content"]), len(asked.messages) > 2
@@ -125,10 +127,15 @@ class Books:
 
 
 def run_under_faults(
-    folder: Path, seed: int, manners: float, retries: int = 4, rates: Mapping[str, float] | None = None
+    folder: Path,
+    seed: int,
+    manners: float,
+    retries: int = 4,
+    rates: Mapping[str, float] | None = None,
+    names: Sequence[str] = (),
 ) -> Books:
     """One run on a workspace with a small library, from its tasks to its proposals."""
-    talker = Talker(seed, manners)
+    talker = Talker(seed, manners, names)
     with StubServer(talker, latency_s=0.002, seed=seed, rates=FAULTS if rates is None else rates) as stub:
         stub.keeps_requests = False
         workspace = Workspace(folder, clock=ticking())
@@ -297,3 +304,12 @@ def test_a_run_without_faults_keeps_every_group_and_every_operation(tmp_path: Pa
     assert books.run.extraction.suggested > books.run.tally.informative > 0
     assert not books.run.extraction.not_contrasted
     assert not books.faults
+
+
+def test_groups_whose_contrast_can_never_be_read_are_counted_and_their_replies_kept(tmp_path: Path) -> None:
+    names = ("prose", "truncated")
+    books = run_under_faults(tmp_path / "w", seed=3, manners=0.5, rates={}, names=names)
+    assert broken_laws(books) == []
+    unread = [q for q in books.quarantine if json.loads(q["group_ids"])]
+    assert 0 < len(unread) <= len(books.run.extraction.not_contrasted)
+    assert all("--- asked again" in q["raw"] for q in unread)
