@@ -116,6 +116,7 @@ def storage(quick: bool) -> list[Row]:
     what = f"{count:,} rollouts of 20 KB"
     rows = [
         at_most(f"{what}: storing one", found["store_ms"], 1.0, "ms"),
+        Row(f"{what}: CPU of storing one", f"{found['store_cpu_ms']:.2f} ms"),
         at_most(f"{what}: listing 50 groups", found["list_groups_ms"], 20, "ms", 1),
         at_most(f"{what}: listing 50 rollouts", found["list_rollouts_ms"], 20, "ms", 1),
         at_most(f"{what}: peak memory", found["peak_mb"], 400, "MB", 0),
