@@ -84,7 +84,7 @@ def learn(
     found["status"] = done.status
     found["tally"] = done.tally.model_dump()
     found["extraction"] = done.extraction.model_dump(mode="json")
-    groups, _ = workspace.store.runs.group_rows(run_id, limit=1_000_000)
+    groups, _ = workspace.store.groups.page(run_id, limit=1_000_000)
     found["groups"] = [[g.batch, g.size, g.scored if g.status == "informative" else 0] for g in groups]
     return found
 
@@ -136,7 +136,7 @@ def replay(client: str, address: str, requests: str, concurrency: int) -> Found:
     """Make the calls of a recorded run once more, stage after stage, with a bare client.
 
     Args:
-        client: "openai" (`AsyncOpenAI`, one client) or "httpx" (the library below it).
+        client: "openai" (`AsyncOpenAI`, one client) or "aiohttp" (the library below it).
         address: of the stub.
         requests: a JSON file with the bodies.
         concurrency: calls in flight at most.
@@ -149,7 +149,7 @@ def replay(client: str, address: str, requests: str, concurrency: int) -> Found:
 
 
 async def _replay(client: str, address: str, stages: list[list[Found]], concurrency: int) -> Found:
-    ask, close = _openai(address) if client == "openai" else _httpx(address)
+    ask, close = _openai(address) if client == "openai" else _aiohttp(address)
     await ask(stages[0][0])
     reset(address)
     found: Found = {}
@@ -178,16 +178,16 @@ def _openai(address: str) -> tuple[Callable[[Found], Any], Callable[[], Any]]:
     return ask, client.close
 
 
-def _httpx(address: str) -> tuple[Callable[[Found], Any], Callable[[], Any]]:
-    import httpx
+def _aiohttp(address: str) -> tuple[Callable[[Found], Any], Callable[[], Any]]:
+    import aiohttp
 
-    client = httpx.AsyncClient(base_url=address, limits=httpx.Limits(max_connections=1000))
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
 
     async def ask(body: Found) -> Any:
-        response = await client.post("/chat/completions", json=body)
-        return response.json()["choices"][0]["message"]["content"]
+        async with session.post(f"{address}/chat/completions", json=body) as response:
+            return (await response.json())["choices"][0]["message"]["content"]
 
-    return ask, client.aclose
+    return ask, session.close
 
 
 # -- storing --------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def store(folder: str, rollouts: int, characters: int, group_size: int = 5) -> F
     add_tasks(workspace, make_tasks(groups))
     config = add_stub(workspace, "http://127.0.0.1:9/v1").model_copy(update={"group_size": group_size})
     run = workspace.learning.start(config, "bench")
-    rows, _ = workspace.store.runs.group_rows(run.id, limit=groups)
+    rows, _ = workspace.store.groups.page(run.id, limit=groups)
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(5000)]
     wall = cpu = 0.0
@@ -213,13 +213,13 @@ def store(folder: str, rollouts: int, characters: int, group_size: int = 5) -> F
         made = make_group(*rewards, id=row.id, answers=answers, run_id=run.id, task_id=row.task_id)
         group = made.model_copy(update={"rollouts": tuple(map(_as_a_run_stores_it, made.rollouts))})
         started, computed = time.perf_counter(), time.process_time()
-        workspace.store.runs.save_group(group)
+        workspace.store.groups.save(group)
         wall += time.perf_counter() - started
         cpu += time.process_time() - computed
-    runs = workspace.store.runs
-    listing = min(_seconds(lambda: runs.group_rows(run.id, limit=50)) for _ in range(5))
+    groups = workspace.store.groups
+    listing = min(_seconds(lambda: groups.page(run.id, limit=50)) for _ in range(5))
     ten = [row.id for row in rows[-10:]]
-    reading = min(_seconds(lambda: [runs.group(i, trajectories=False) for i in ten]) for _ in range(5))
+    reading = min(_seconds(lambda: [groups.get(i, trajectories=False) for i in ten]) for _ in range(5))
     size = sqlite3.connect(workspace.folder / "winnow.db").execute(
         "SELECT sum(length(body)) FROM trajectories"
     )
