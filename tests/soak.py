@@ -1,4 +1,4 @@
-"""`make soak`: the full counts of the kill test; appends what it saw to docs/soak.md."""
+"""`make soak`: the full counts of the kill test and of the fault test; appends what it saw to docs/soak.md."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.core.test_conservation import broken_laws, run_under_faults
 from tests.core.test_kill import (
-    CONCURRENCY,
     GROUP_SIZE,
-    KILLS,
     Calm,
     Case,
     differences,
@@ -25,50 +24,70 @@ from tests.core.test_kill import (
 from tests.stub_process import stub_process
 
 REPORT = Path(__file__).parents[1] / "docs" / "soak.md"
-HEAD = f"""# Soak
-
-What `make soak` saw, a line for each time. Against a stub endpoint in a process of its own, a run with a rollout and
-an extraction endpoint is done once undisturbed. Then, for each seed, the same command in a fresh workspace is killed
-(`SIGKILL`) as soon as a seeded number of its calls has been answered, started again and killed again, one to {KILLS}
-times, and at last left to end.
-
-- *other end state*: runs whose `store.dump()` differs from the undisturbed one. Must be 0.
-- *too much again*: runs that asked again for more replicates than can have been in flight, {CONCURRENCY} for each
-  kill. Must be 0.
-- *never killed*: runs that ended before their kill. Must be 0.
-- *kills*: how many, and what they found: a run amid its sampling (of these, with some groups done and some waiting),
-  amid its extraction, or written down as done.
-
-| date | runs | kills | amid sampling (some groups done) | amid extraction | done | other end state | too much again | never killed | asked again | took |
-|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-"""  # noqa: E501
+KILLS_HEAD = "| date | runs | kills | amid sampling | amid lessons | other end state | too much again | never killed | asked again | took |"  # noqa: E501
+FAULTS_HEAD = "| date | runs | groups | learned, uninformative, failed | operations | proposed, joined, superseded, quarantined | requests | faults | laws broken | took |"  # noqa: E501
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--tasks", type=int, default=64)
+    parser.add_argument("--runs", type=int, default=50, help="that are killed, twice each")
+    parser.add_argument("--tasks", type=int, default=64, help="of each of them")
+    parser.add_argument("--faulty", type=int, default=200, help="runs under faults and bad manners")
     parser.add_argument(
-        "--most-s", type=float, default=float("inf"), help="start no run after so many seconds"
+        "--most-s", type=float, default=float("inf"), help="start no run of either kind after so many seconds"
     )
     options = parser.parse_args()
+    wrong = _faulty(options.faulty, options.most_s) + _killed(options.runs, options.tasks, options.most_s)
+    return 1 if wrong else 0
+
+
+def _killed(runs: int, tasks: int, most_s: float) -> int:
     started = time.monotonic()
     wrong: Counter[str] = Counter()
     cases = []
-    for case, calm in _cases(options.runs, options.tasks):
+    for case, calm in _cases(runs, tasks):
         wrong.update(_wrong(case, calm))
         cases.append(case)
-        sys.stderr.write(f"{len(cases)} of {options.runs}\n")
-        if time.monotonic() - started > options.most_s:
+        sys.stderr.write(f"killed: {len(cases)} of {runs}\n")
+        if time.monotonic() - started > most_s:
             break
-    what = f"{len(cases)} of {options.tasks} tasks x {GROUP_SIZE}, {calm.calls} calls"
-    line = _line(what, cases, wrong, time.monotonic() - started)
-    if not REPORT.exists():
-        REPORT.write_text(HEAD, encoding="utf-8")
-    with REPORT.open("a", encoding="utf-8") as report:
-        report.write(line)
-    sys.stderr.write(line)
-    return 1 if wrong else 0
+    if cases:
+        what = f"{len(cases)} of {tasks} tasks x {GROUP_SIZE}, {calm.calls} calls"
+        _append(KILLS_HEAD, _line(what, cases, wrong), time.monotonic() - started)
+    return wrong.total()
+
+
+def _faulty(runs: int, most_s: float) -> int:
+    """Runs under faults: manners and number of retries go by the seed."""
+    started = time.monotonic()
+    sums: Counter[str] = Counter()
+    for seed in range(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            manners, retries = (0.0, 0.3, 0.6, 1.0)[seed % 4], (1, 4)[seed // 4 % 2]
+            books = run_under_faults(Path(folder) / "workspace", seed, manners, retries)
+        for law in (broken := broken_laws(books)):
+            sys.stderr.write(f"seed {seed}: {law[:2000]}\n")
+        tally, report = books.run.tally, books.run.extraction
+        missed = len(report.not_contrasted)
+        sums.update(runs=1, groups=tally.total, learned=tally.informative - missed, broken=len(broken))
+        sums.update(uninformative=tally.uninformative, failed=tally.failed + missed, asked=books.asked)
+        sums.update({k: getattr(report, k) for k in ("suggested", *OPERATIONS)})
+        sums.update(faults=sum(books.faults.values()))
+        sys.stderr.write(f"faulty: {seed + 1} of {runs}\n")
+        if time.monotonic() - started > most_s:
+            break
+    if sums:
+        cells = [sums["runs"], sums["groups"], _three(sums, "learned", "uninformative", "failed")]
+        cells += [sums["suggested"], _three(sums, *OPERATIONS), sums["asked"], sums["faults"], sums["broken"]]
+        _append(FAULTS_HEAD, cells, time.monotonic() - started)
+    return sums["broken"]
+
+
+OPERATIONS = ("proposed", "joined", "superseded", "quarantined")
+
+
+def _three(sums: Counter[str], *names: str) -> str:
+    return ", ".join(str(sums[name]) for name in names)
 
 
 def _cases(runs: int, tasks: int) -> Iterator[tuple[Case, Calm]]:
@@ -93,15 +112,24 @@ def _wrong(case: Case, calm: Calm) -> list[str]:
     return [name for name, details in found.items() if details]
 
 
-def _line(what: str, cases: Sequence[Case], wrong: Counter[str], took_s: float) -> str:
+def _line(what: str, cases: Sequence[Case], wrong: Counter[str]) -> list[object]:
     kills = [kill for case in cases for kill in case.kills]
-    stages = Counter(kill.stage for kill in kills)
-    amid_groups = sum(kill.amid_groups for kill in kills)
     again = f"{sum(c.asked_again for c in cases)}, at most {max(c.asked_again for c in cases)} in a run"
-    cells = [f"{datetime.now(UTC):%Y-%m-%d}", what, len(kills), f"{stages['sampling']} ({amid_groups})"]
-    cells += [stages["extraction"], stages["after the end"]]
-    cells += [wrong["other end state"], wrong["too much again"], wrong["never killed"], again]
-    return f"| {' | '.join(map(str, cells))} | {took_s:.0f} s |\n"
+    cells: list[object] = [what, len(kills)]
+    cells += [sum(k.amid_sampling for k in kills), sum(k.amid_teaching for k in kills)]
+    return [*cells, wrong["other end state"], wrong["too much again"], wrong["never killed"], again]
+
+
+def _append(head: str, cells: Sequence[object], took_s: float) -> None:
+    """Put a line below its head in the report."""
+    row = f"| {' | '.join(map(str, [f'{datetime.now(UTC):%Y-%m-%d}', *cells, f'{took_s:.0f} s']))} |"
+    sys.stderr.write(row + "\n")
+    lines = REPORT.read_text(encoding="utf-8").splitlines()
+    place = lines.index(head) + 2
+    while place < len(lines) and lines[place].startswith("|"):
+        place += 1
+    lines.insert(place, row)
+    REPORT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ def test_the_embedded_model_answers_is_scored_and_is_injected_with_what_was_publ
     assert (run.status, run.tally.total, run.tally.failed, run.tally.waiting) == ("done", 4, 0, 0)
     rollouts = [
         r
-        for row in workspace.store.runs.group_rows(run.id)[0]
-        for r in workspace.store.runs.group(row.id).rollouts
+        for row in workspace.store.groups.page(run.id)[0]
+        for r in workspace.store.groups.get(row.id).rollouts
     ]
     assert len(rollouts) == 16
     assert len({r.trajectory.answer for r in rollouts}) > 4, (
@@ -62,7 +62,7 @@ def test_the_embedded_model_answers_is_scored_and_is_injected_with_what_was_publ
     workspace.review.publish("By hand", "ann")
     again = workspace.learning.work(workspace.learning.start(config, "test").id, "test")
     assert again.id != run.id, "under a new version the same command is a new run"
-    stored = workspace.store.runs.group(f"{again.id}-0001").rollouts[0].trajectory.messages[0]
+    stored = workspace.store.groups.get(f"{again.id}-0001").rollouts[0].trajectory.messages[0]
     assert "Answer with one short sentence." not in stored.content, (
         "a lesson on sums is not injected for capitals"
     )
@@ -71,7 +71,7 @@ def test_the_embedded_model_answers_is_scored_and_is_injected_with_what_was_publ
     workspace.review.approve(general, "ann")
     workspace.review.publish("For all", "ann")
     third = workspace.learning.work(workspace.learning.start(config, "test").id, "test")
-    stored = workspace.store.runs.group(f"{third.id}-0001").rollouts[0].trajectory.messages[0]
+    stored = workspace.store.groups.get(f"{third.id}-0001").rollouts[0].trajectory.messages[0]
     assert (stored.role, "[G0] Be brief." in stored.content) == ("system", True)
     pack = read_pack(workspace.shipping.export("pack").data)
     assert sorted(e.text for e in pack.as_experiences()) == ["Answer with one short sentence.", "Be brief."]

@@ -56,7 +56,7 @@ def show(desk: Desk, run_id: str) -> None:
 def groups(desk: Desk, run_id: str, status: str, domain: str, limit: int, offset: int) -> None:
     """List the groups of a run."""
     desk.workspace.store.runs.get(run_id)
-    found, total = desk.workspace.store.runs.group_rows(
+    found, total = desk.workspace.store.groups.page(
         run_id, status=status, domain=domain, limit=limit, offset=offset
     )
     rows = [
@@ -80,7 +80,7 @@ def groups(desk: Desk, run_id: str, status: str, domain: str, limit: int, offset
 @click.argument("group_id")
 def group(desk: Desk, group_id: str) -> None:
     """Show one group: its task, and each rollout's answer, reward and advantage."""
-    found = desk.workspace.store.runs.group(group_id)
+    found = desk.workspace.store.groups.get(group_id)
     task = desk.workspace.store.tasks.find(found.task_id)
     rows = [
         (r.id, _number(r.reward), _number(r.advantage, sign=True), r.error or r.trajectory.answer)
@@ -99,7 +99,7 @@ def group(desk: Desk, group_id: str) -> None:
 @click.argument("rollout_id")
 def rollout(desk: Desk, rollout_id: str) -> None:
     """Show one rollout, whole: messages, steps, scores."""
-    found = desk.workspace.store.runs.rollout(rollout_id)
+    found = desk.workspace.store.groups.rollout(rollout_id)
     lines = [f"{found.id}: reward {_number(found.reward)}, advantage {_number(found.advantage, sign=True)}"]
     for message in found.trajectory.messages:
         lines += [f"--- {message.role}{' ' + message.name if message.name else ''}", visible(message.content)]

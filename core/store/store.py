@@ -13,6 +13,7 @@ from core.store.calls import Calls, Embeddings
 from core.store.database import Database
 from core.store.endpoints import Endpoints
 from core.store.events import Clock, Events
+from core.store.groups import Groups
 from core.store.jobs import Jobs
 from core.store.proposals import Proposals
 from core.store.runs import Runs
@@ -42,6 +43,7 @@ class Store:
         self.tasks = Tasks(self._database, self.events)
         self.endpoints = Endpoints(self._database, self.events)
         self.spending = Spending(self._database, clock)
+        self.groups = Groups(self._database, self.events)
         self.runs = Runs(self._database, self.events, self.spending)
         self.scores = Scores(self._database, self.events)
         self.calls = Calls(self._database, clock)

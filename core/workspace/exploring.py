@@ -10,7 +10,7 @@ from core.epistemic import Halves, halves
 from core.rollout import Group
 from core.settling import HALVES
 from core.store import Store
-from core.store.runs import ANSWER_SHOWN
+from core.store.groups import ANSWER_SHOWN
 
 if TYPE_CHECKING:
     from core.ports import Embedder

@@ -172,9 +172,9 @@ class Intake:
                 note=source,
                 actor=actor,
             )
-            waiting = self._store.runs.waiting(run_id)
+            waiting = self._store.groups.waiting(run_id)
             for place, (task, _, recorded) in zip(waiting, groups, strict=True):
-                self._store.runs.save_group(_group(place.id, run_id, task, recorded))
+                self._store.groups.save(_group(place.id, run_id, task, recorded))
             self._store.runs.set_status(run_id, "done", actor)
         return self._report(source, file, run_id, added.added, added.moved, aside)
 
@@ -190,7 +190,7 @@ class Intake:
     ) -> RolloutsImported:
         tally = self._store.runs.get(run_id).tally
         errors = sum(r.error is not None for r in file.rollouts)
-        scored = len(self._store.runs.rewards(run_id))
+        scored = len(self._store.groups.rewards(run_id))
         return RolloutsImported(
             source=source,
             run_id=run_id,

@@ -130,9 +130,9 @@ class Learning:
         """
         with self.holding(run_id):
             run = self._store.runs.get(run_id)
-            reopened = self._store.runs.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
+            reopened = self._store.groups.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
             if run.extraction.not_contrasted:
-                self._store.runs.contrast_anew(list(run.extraction.not_contrasted))
+                self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
                 self._store.runs.set_status(run_id, "waiting", actor)
                 for batch in self._store.runs.batches(run_id):
                     if batch.extraction is not None and batch.extraction.not_contrasted:
@@ -171,7 +171,7 @@ class Learning:
                 "keep what it made."
             )
         proposals = self._store.proposals.remove_of(run_id)
-        rollouts = self._store.runs.discard(run_id)
+        rollouts = self._store.groups.discard(run_id)
         self._store.events.append(actor, "run.discarded", run_id, rollouts=rollouts, proposals=proposals)
 
     def untaught(self, run_id: str) -> bool:
@@ -192,7 +192,7 @@ class Learning:
             raise InputError(f"{run_id} is not finished: `winnow run --resume {run_id}` goes on with it.")
         progress("evidence", 0, 1)
         seen, strengths = Seen(), dict[str, float]()
-        for group in self._store.runs.groups(run_id, "informative"):
+        for group in self._store.groups.all(run_id, "informative"):
             task = self._store.tasks.find(group.task_id)
             if task is not None and task.split == "train":
                 seen.add(task, group)

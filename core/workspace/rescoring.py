@@ -145,11 +145,11 @@ class Rescoring:
             group_ids = []
             for rollout_id in dict.fromkeys(rollout_ids):
                 group_ids.append(self._store.scores.set_accepted(rollout_id, accepted))
-                if accepted is not None and self._store.runs.rollout(rollout_id).error is not None:
+                if accepted is not None and self._store.groups.rollout(rollout_id).error is not None:
                     raise InputError(f"{rollout_id} broke off; there is no outcome to accept or to reject.")
                 self._store.events.append(actor, event, rollout_id)
             for group_id in dict.fromkeys(group_ids):
-                before = self._store.runs.group(group_id)
+                before = self._store.groups.get(group_id)
                 run = self._store.runs.get(before.run_id)
                 if "accepted" not in run.config.reward.by_component:
                     continue
@@ -182,7 +182,7 @@ class Rescoring:
         async with self._judging(run) if specs else nullcontext(make_verifier) as maker:
             for done, group_id in enumerate(group_ids):
                 progress("rescoring", done, len(group_ids))
-                before = self._store.runs.group(group_id)
+                before = self._store.groups.get(group_id)
                 judged = await self._judged(before, specs, maker) if specs else before
                 after = settle(judged, reward, waited_s=waited_s)
                 if "epistemic" in reward.by_component:

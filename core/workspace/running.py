@@ -106,7 +106,9 @@ class Execution:
         if self._config.split == "train":
             last = self._config.epochs - 1
             found = await self._drawn(library, learned, last)
-            save_proposals(self._store, self._run, library, found, self._actor, epoch=last)
+            with self._store.writing():  # together: lessons that are drawn twice would be told of twice
+                save_proposals(self._store, self._run, library, found, self._actor, epoch=last)
+                self._store.runs.set_status(self._run.id, "done", self._actor)
         return "done"
 
     async def _batch_by_batch(self) -> RunStatus:
@@ -128,13 +130,13 @@ class Execution:
 
     def _nothing_left_to_learn(self, epoch: int) -> bool:
         """Stop early: when an epoch brought nothing informative, the next one would not either."""
-        if epoch == 0 or self._store.runs.informative_in(self._run.id, epoch - 1):
+        if epoch == 0 or self._store.groups.informative_in(self._run.id, epoch - 1):
             return False
         reason = f"not sampled: nothing was informative in epoch {epoch}"
-        return self._store.runs.skip_from(self._run.id, epoch, reason, self._actor) > 0
+        return self._store.groups.skip_from(self._run.id, epoch, reason, self._actor) > 0
 
     def _is_concluded(self, batch: Batch) -> bool:
-        waiting = {(w.epoch, w.batch) for w in self._store.runs.waiting(self._run.id)}
+        waiting = {(w.epoch, w.batch) for w in self._store.groups.waiting(self._run.id)}
         return batch.extraction is not None and (batch.epoch, batch.batch) not in waiting
 
     def _pinned(self, batch: Batch) -> Library:
@@ -149,7 +151,7 @@ class Execution:
     def _recall(self, batch: Batch) -> None:
         """Count the groups of a batch that is concluded: evidence is counted over the run so far."""
         place = (batch.epoch, batch.batch)
-        for group in self._store.runs.groups(self._run.id, "informative", place):
+        for group in self._store.groups.all(self._run.id, "informative", place):
             self._count(self._task(group.task_id), group)
 
     # --- groups ---
@@ -184,8 +186,8 @@ class Execution:
 
     def _items(self, places: Sequence[Place]) -> list[Item]:
         """What is to go through: informative groups that are there already, by id, and those still to be sampled."""
-        runs, run_id = self._store.runs, self._run.id
-        there: list[Item] = [(p, g) for p in places for g in runs.group_ids(run_id, "informative", p)]
+        groups, run_id = self._store.groups, self._run.id
+        there: list[Item] = [(p, g) for p in places for g in groups.ids(run_id, "informative", p)]
         to_sample: list[Item] = [
             (
                 (w.epoch, w.batch),
@@ -199,7 +201,7 @@ class Execution:
                     temperature=w.temperature,
                 ),
             )
-            for w in runs.waiting(run_id)
+            for w in groups.waiting(run_id)
             if (w.epoch, w.batch) in places
         ]
         return there + to_sample
@@ -207,11 +209,11 @@ class Execution:
     async def _groups(self, todo: str | Assignment, runner: Runner) -> list[Group]:
         """The group that is meant, and those that its task was sampled anew for; all of them are stored."""
         if isinstance(todo, str):
-            return [self._store.runs.group(todo)]
+            return [self._store.groups.get(todo)]
         groups = []
         while True:
             group = await runner.sample(todo)
-            again = self._store.runs.save_group(group, self._resample(group))
+            again = self._store.groups.save(group, self._resample(group))
             self._finished += 1
             self._total += again is not None
             self._progress("rollouts", self._finished, self._total)
@@ -235,9 +237,9 @@ class Execution:
         self._count(task, group)
         if teacher is None:
             return None
-        attempt = self._store.runs.contrast_attempt(group.id)
+        attempt = self._store.groups.contrast_attempt(group.id)
         taught = await teacher.teach(task, group, attempt=attempt)
-        self._store.runs.save_critiques(
+        self._store.groups.save_critiques(
             {s.rollout_id: s.text for s in taught.summaries},
             {a.rollout_id: a.sentence for a in taught.advantages},
             {group.id: taught.raw_reply},

@@ -108,7 +108,7 @@ class Workspace:
             set_aside=self.store.tasks.count_aside(),
             runs=self.store.runs.count(),
             newest_run=runs[0] if runs else None,
-            rollouts=self.store.runs.count_rollouts(),
+            rollouts=self.store.groups.count_rollouts(),
             groups=self.store.runs.tally(),
             proposals=self.store.proposals.counts(),
             version=library.version,

@@ -16,7 +16,7 @@ if not (group_id := session.asked()):
     frame.empty("No group chosen", "Choose one from the list.", "All groups", "pages/learn/groups.py")
     st.stop()
 with guard(stop=True):
-    group = ws.store.runs.group(group_id)
+    group = ws.store.groups.get(group_id)
 task = ws.store.tasks.find(group.task_id)
 frame.back(f"Groups of {group.run_id}", "pages/learn/groups.py", group_run=group.run_id)
 frame.page(

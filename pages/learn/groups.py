@@ -47,7 +47,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )
     order = st.selectbox("Order", list(ORDERS), key="group_order", format_func=ORDERS.__getitem__, width=180)
 
-points, total = ws.store.runs.group_rows(run or None, status=status, domain=domain, order=order, limit=POINTS)
+points, total = ws.store.groups.page(run or None, status=status, domain=domain, order=order, limit=POINTS)
 if not total:
     frame.note("No group fits these filters.")
     st.stop()
@@ -62,7 +62,7 @@ if total > POINTS:
     frame.note(f"The chart shows the first {POINTS:,} of {total:,} groups.")
 
 first = paging.offset("group_page", total)
-rows, _ = ws.store.runs.group_rows(
+rows, _ = ws.store.groups.page(
     run or None, status=status, domain=domain, order=order, limit=paging.PAGE, offset=first
 )
 for row in rows:

@@ -18,8 +18,8 @@ if not (rollout_id := session.asked()):
     frame.empty("No rollout chosen", "Choose one from its group.", "All groups", "pages/learn/groups.py")
     st.stop()
 with guard(stop=True):
-    rollout = ws.store.runs.rollout(rollout_id)
-    siblings = [r.id for r in ws.store.runs.group(rollout.group_id, trajectories=False).rollouts]
+    rollout = ws.store.groups.rollout(rollout_id)
+    siblings = [r.id for r in ws.store.groups.get(rollout.group_id, trajectories=False).rollouts]
 trajectory = rollout.trajectory
 
 frame.back(f"Group {rollout.group_id}", "pages/learn/group.py", id=rollout.group_id)

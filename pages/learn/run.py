@@ -90,8 +90,8 @@ with st.container(horizontal=True):
         st.rerun()
 if run.tally.failed:
     frame.section("What failed", "the first five groups")
-    rows, _ = ws.store.runs.group_rows(run.id, status="failed", limit=5)
-    failed = [(row, ws.store.runs.group(row.id, trajectories=False).rollouts) for row in rows]
+    rows, _ = ws.store.groups.page(run.id, status="failed", limit=5)
+    failed = [(row, ws.store.groups.get(row.id, trajectories=False).rollouts) for row in rows]
     frame.facts(
         [
             (row.id, next((safe.short(r.error, 300) for r in rollouts if r.error), row.reason))
@@ -136,7 +136,7 @@ with left:
 with right:
     frame.section("Mean reward by domain", "of scored rollouts; unscored is not 0")
     by_domain: dict[str, list[float]] = defaultdict(list)
-    for domain, reward in ws.store.runs.rewards(run.id):
+    for domain, reward in ws.store.groups.rewards(run.id):
         by_domain[domain].append(reward)
     if not by_domain:
         frame.note("No rollout is scored yet.")

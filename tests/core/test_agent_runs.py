@@ -73,7 +73,7 @@ AGENT = RunConfig(
 def test_a_run_of_agents_stores_every_step_and_learns_from_them(workspace: Workspace, allowed: Path) -> None:
     run, asked = learn(workspace, AGENT)
     assert (run.status, run.tally.informative) == ("done", 6)
-    group = workspace.store.runs.group(f"{run.id}-0001")
+    group = workspace.store.groups.get(f"{run.id}-0001")
     computed, guessed = group.rollouts[0], group.rollouts[1]
     assert [(s.tool, s.success) for s in computed.trajectory.steps] == [("python", False), ("python", True)]
     assert "no sum yet" in computed.trajectory.steps[0].output + (computed.trajectory.steps[0].error or "")

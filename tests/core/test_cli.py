@@ -323,7 +323,7 @@ def test_a_file_holds_the_settings_of_a_run_and_options_go_over_it(
 ) -> None:
     folder, _ = stubbed
     (tmp_path / "run.toml").write_text(
-        'group_size = 3\nepochs = 2\n[reward]\npreset = "ASO"\n[agent]\ntools = ["python"]\nmax_steps = 5\n'
+        'group_size = 3\nepochs = 2\n[reward]\npreset = "ASO"\n[agent]\ntools = ["files"]\nmax_steps = 5\n'
     )
     (tmp_path / "more.json").write_text('{"brief": {"kind": "regex", "options": {"pattern": "^.{1,20}$"}}}')
     done = winnow(
@@ -338,7 +338,7 @@ def test_a_file_holds_the_settings_of_a_run_and_options_go_over_it(
         "brief": "regex",
         "same": "exact",
     }
-    assert (config["agent"]["tools"], config["agent"]["max_steps"]) == (["python"], 7)
+    assert (config["agent"]["tools"], config["agent"]["max_steps"]) == (["files"], 7)
     assert (config["resample"]["attempts"], config["withhold_answer"]) == (2, True)
     assert config["rollout_timeout_s"] == 9
     weighed = winnow(folder, "run", "--dry-run", "--json", "--weight", "verified=2", "--weight", "tools=0.5")

@@ -30,7 +30,7 @@ def test_a_model_that_answers_unreadably_costs_its_own_lessons_and_never_the_run
         run = workspace.learning.start(config.model_copy(update={"extraction_endpoint": "extractor"}), "test")
         run = workspace.learning.work(run.id, "test")
     assert run.status == "done"
-    informative = {g.id for g in workspace.store.runs.groups(run.id, "informative")}
+    informative = {g.id for g in workspace.store.groups.all(run.id, "informative")}
     assert set(run.extraction.not_contrasted) == informative
     assert all(run.extraction.not_contrasted.values())
     proposals, count = workspace.store.proposals.page()

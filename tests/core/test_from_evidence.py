@@ -255,7 +255,9 @@ def test_a_lesson_that_would_name_an_answer_is_set_aside() -> None:
     one = [(task.model_copy(update={"answer": "list_files"}), group) for task, group in groups]
     texts = [str(d.text) for d in run(one).drafts]
     assert not any("list_files" in text for text in texts)
-    assert any("read_file" in text for text in texts), "the same rollouts go by another name, which gives nothing away"
+    assert any("read_file" in text for text in texts), (
+        "the same rollouts go by another name, which gives nothing away"
+    )
     answers = ["list_files", "read_file"]
     both = [(t.model_copy(update={"answer": answers[i % 2]}), g) for i, (t, g) in enumerate(groups)]
     outcome = run(both)

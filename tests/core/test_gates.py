@@ -53,7 +53,7 @@ def test_every_task_is_used_once_in_each_epoch_in_another_order(workspace: Works
     with StubServer() as stub:
         config = add_stub(workspace, stub.base_url).model_copy(update={"epochs": 3, "batch_size": 3})
         run = learn(workspace, config)
-    rows, total = workspace.store.runs.group_rows(run.id)
+    rows, total = workspace.store.groups.page(run.id)
     assert total == 21
     orders = [[r.task_id for r in rows if r.epoch == epoch] for epoch in range(3)]
     assert all(Counter(order) == Counter(t.id for t in make_tasks(7)) for order in orders)
@@ -105,7 +105,7 @@ def test_the_auto_gate_publishes_after_each_batch_and_the_next_one_is_sampled_wi
     assert second.library_version == 1
     assert third.library_version is not None
     assert LESSON in [e.text for e in workspace.store.versions.library(1)]
-    later = workspace.store.runs.group(f"{run.id}-0005")
+    later = workspace.store.groups.get(f"{run.id}-0005")
     assert LESSON in later.rollouts[0].trajectory.messages[0].content
     assert "auto gate" in workspace.store.versions.get(1).author
 
@@ -148,15 +148,15 @@ def test_an_uninformative_group_is_sampled_anew_as_a_group_of_its_own(workspace:
             update={"resample": Resample(temperature=1.2, attempts=2)}
         )
         run = learn(workspace, config)
-    rows, total = workspace.store.runs.group_rows(run.id, limit=100)
+    rows, total = workspace.store.groups.page(run.id, limit=100)
     first = [r for r in rows if r.attempt == 0]
     assert {r.reason for r in first} == {"all wrong"}, "what was sampled first stays as it was"
     assert len([r for r in rows if r.attempt == 1]) == 8
     assert max(r.attempt for r in rows) <= 2
     assert run.tally.total == total == len(rows)
     assert run.tally.informative > 0
-    again = workspace.store.runs.group(f"{run.id}-0001+1")
-    assert (again.temperature, again.task_id) == (1.2, workspace.store.runs.group(f"{run.id}-0001").task_id)
+    again = workspace.store.groups.get(f"{run.id}-0001+1")
+    assert (again.temperature, again.task_id) == (1.2, workspace.store.groups.get(f"{run.id}-0001").task_id)
 
 
 def test_a_pause_lets_what_is_in_flight_come_home_and_the_run_goes_on_later(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_every_proposal_of_either_extractor_has_its_evidence_and_links_to_rollou
         assert evidence.sentence, "counts, or the plain statement that none speaks of it"
         assert evidence.group_ids
         assert evidence.rollout_ids
-        stored = {workspace.store.runs.rollout(i).group_id for i in evidence.rollout_ids}
+        stored = {workspace.store.groups.rollout(i).group_id for i in evidence.rollout_ids}
         assert stored <= {f"{run.id}-{n:04d}" for n in range(1, 25)}
     [ours] = [p for p in proposals if p.extractor == "llm"]
     assert ours.evidence.findings, "the lesson speaks of a number alone, and that is counted"

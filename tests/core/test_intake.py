@@ -78,7 +78,7 @@ def test_recorded_rollouts_become_a_run_with_advantages(workspace: Workspace) ->
         rows(recorded(0, 1.0), recorded(1, 0.0), recorded(2, None, error="timeout")), "ann", name="r.jsonl"
     )
     assert (done.rollouts, done.groups, done.informative, done.errors) == (3, 1, 1, 1)
-    group = workspace.store.runs.group(f"{done.run_id}-0001")
+    group = workspace.store.groups.get(f"{done.run_id}-0001")
     assert [r.reward for r in group.rollouts] == [1.0, 0.0, None]
     assert group.rollouts[0].advantage == pytest.approx(0.7071, abs=1e-4)
     assert group.rollouts[2].error == "timeout"
@@ -89,7 +89,7 @@ def test_a_recorded_reward_wins_over_the_scores_and_both_are_kept(workspace: Wor
     done = workspace.intake.add_rollouts(
         rows(recorded(0, 0.3, scores=score), recorded(1, -2.0, scores=score)), "ann", name="r.jsonl"
     )
-    group = workspace.store.runs.group(f"{done.run_id}-0001")
+    group = workspace.store.groups.get(f"{done.run_id}-0001")
     assert [r.reward for r in group.rollouts] == [0.3, -2.0]
     assert group.rollouts[0].scores["numeric"].value == 1.0
 
@@ -101,7 +101,7 @@ def test_recorded_rollouts_without_a_reward_are_verified_where_their_task_can_be
     done = workspace.intake.add_rollouts(
         rows(recorded(0, None, answer=right), recorded(1, None, answer="no idea")), "ann", name="r.jsonl"
     )
-    group = workspace.store.runs.group(f"{done.run_id}-0001")
+    group = workspace.store.groups.get(f"{done.run_id}-0001")
     assert [r.reward for r in group.rollouts] == [1.0, 0.0]
 
 
@@ -153,7 +153,7 @@ def test_recorded_rollouts_are_never_resampled(workspace: Workspace) -> None:
 def test_a_sibling_without_a_recorded_reward_is_weighed_by_its_scores(workspace: Workspace) -> None:
     scored = recorded(1, None, scores={"numeric": {"value": 1.0}})
     done = workspace.intake.add_rollouts(rows(recorded(0, 0.25), scored), "ann", name="r.jsonl")
-    assert [r.reward for r in workspace.store.runs.group(f"{done.run_id}-0001").rollouts] == [0.25, 1.0]
+    assert [r.reward for r in workspace.store.groups.get(f"{done.run_id}-0001").rollouts] == [0.25, 1.0]
     assert done.unscored == 0
 
 

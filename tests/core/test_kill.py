@@ -5,14 +5,18 @@ A few seeded cases here; `make soak` runs many and records them in docs/soak.md.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +28,15 @@ from tests.make import add_stub, add_tasks, make_tasks, ticking
 from tests.stub_process import PATIENCE_S, POLL_S, ROOT, reset, stats, stub_process
 from tests.stub_server import TEACHER
 
-TASKS, GROUP_SIZE, BATCH_SIZE = 16, 5, 8
+TASKS, GROUP_SIZE, BATCH_SIZE = 12, 5, 6
 CONCURRENCY = 4
-"""Of both endpoints, which are asked one after the other: what can be in flight when a kill comes."""
-KILLS = 3
-"""At most so many in one case."""
-SEEDS = range(4)
+"""Of each of the two endpoints."""
+IN_FLIGHT = 2 * CONCURRENCY
+"""At most so many calls are under way when a kill comes: both endpoints are asked side by side."""
+KILLS = 2
+"""In one case."""
+SEEDS = range(5)
+LAST_WRITES = 10
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")]
 
@@ -73,18 +80,21 @@ class Kill(NamedTuple):
     answered: int
     """Calls that the stub had answered by then, since the run was first started."""
     done: int
-    """Groups."""
+    """Groups that were sampled and written down."""
     waiting: int
+    taught: int
+    """Informative groups that the model had contrasted."""
+    informative: int
     ended: bool
     """Whether the run was written down as done: the kill came after its last transaction."""
 
     @property
-    def stage(self) -> str:
-        return "after the end" if self.ended else "sampling" if self.waiting else "extraction"
+    def amid_sampling(self) -> bool:
+        return self.done > 0 and self.waiting > 0
 
     @property
-    def amid_groups(self) -> bool:
-        return self.done > 0 and self.waiting > 0
+    def amid_teaching(self) -> bool:
+        return not self.ended and self.taught > 0
 
 
 class Case(NamedTuple):
@@ -98,24 +108,25 @@ class Case(NamedTuple):
 
     @property
     def may_be_asked_again(self) -> int:
-        return CONCURRENCY * len(self.kills)
+        return IN_FLIGHT * len(self.kills)
 
 
 def run_with_kills(folder: Path, address: str, tasks: int, calls: int, seed: int) -> Case:
-    """Start a run, kill it once a seeded number of its calls are answered, up to three times; then let it end.
+    """Start a run, kill it once a seeded number of its calls are answered, and again; then let it end.
 
     Args:
         folder: of the workspace to be made.
         address: of the stub.
         tasks: how many.
-        calls: of the undisturbed run; the kills are spread over them.
+        calls: of the undisturbed run; the kills are spread over them, one in each equal part.
         seed: of the kills.
     """
     reset(address)
     command = prepare(folder, address, tasks)
     kills: list[Kill] = []
     rng = random.Random(seed)
-    for target in sorted(rng.sample(range(1, calls + 1), rng.randint(1, KILLS))):
+    for part in range(KILLS):
+        target = rng.randint(1 + calls * part // KILLS, calls * (part + 1) // KILLS)
         # One more at least than the runs before have got, lest a kill comes before this one has made a call.
         if not _killed_at(command, address, max(target, stats(address)["answered"] + 1)):
             break
@@ -152,7 +163,11 @@ def _found(folder: Path, answered: int) -> Kill:
     with tempfile.TemporaryDirectory() as name:
         copy = shutil.copytree(folder, Path(name) / "copy", ignore=shutil.ignore_patterns("*-shm"))
         [run] = Workspace(copy).store.runs.newest()
-    return Kill(answered, run.tally.total - run.tally.waiting, run.tally.waiting, run.status == "done")
+        with closing(sqlite3.connect(copy / "winnow.db")) as db:
+            [taught] = db.execute("SELECT count(*) FROM groups WHERE contrast <> ''").fetchone()
+    tally = run.tally
+    done = tally.total - tally.waiting
+    return Kill(answered, done, tally.waiting, taught, tally.informative, run.status == "done")
 
 
 def differences(dump: str, calm: str) -> list[str]:
@@ -186,10 +201,69 @@ def test_only_what_was_in_flight_is_asked_for_again(seen: Seen) -> None:
         assert case.asked_again <= case.may_be_asked_again, f"seed {case.seed}: {case.kills}"
 
 
-def test_every_case_was_killed_and_the_kills_fell_into_the_sampling_and_into_the_extraction(
-    seen: Seen,
-) -> None:
-    assert all(case.kills for case in seen.cases)
+def test_every_case_was_killed_twice_amid_its_sampling_and_amid_its_lessons(seen: Seen) -> None:
     kills = [kill for case in seen.cases for kill in case.kills]
-    assert any(kill.amid_groups for kill in kills), f"none found some groups done and some waiting: {kills}"
-    assert {"sampling", "extraction"} <= {kill.stage for kill in kills}
+    assert len(kills) == KILLS * len(SEEDS) == 10
+    assert sum(kill.amid_sampling for kill in kills) >= 3, kills
+    assert sum(kill.amid_teaching for kill in kills) >= 3, kills
+
+
+# -- between two writes ---------------------------------------------------------------------------
+
+
+def test_a_run_that_dies_between_any_two_of_its_last_writes_ends_as_an_undisturbed_one(
+    tmp_path: Path,
+) -> None:
+    """Each write looks at the clock; here a look kills the process, each of the last ones in turn."""
+    with stub_process(tmp_path, latency_ms=1) as address:
+        calm, looks = tmp_path / "calm", tmp_path / "looks"
+        assert _work(calm, address, die_after=10**9, looks=looks) == 0
+        total = int(looks.read_text())
+        dump = Workspace(calm).store.dump()
+        for last in range(1, LAST_WRITES + 1):
+            folder = tmp_path / str(last)
+            assert _work(folder, address, die_after=total - last) in (0, -signal.SIGKILL)
+            assert _work(folder, address, die_after=10**9) == 0
+            found = Workspace(folder).store.dump()
+            assert differences(found, dump) == [], f"killed at the last look but {last - 1} of {total}"
+
+
+def _work(folder: Path, address: str, die_after: int, looks: Path | None = None) -> int:
+    """Work on a small run in a process of its own; gives its exit code."""
+    command = [sys.executable, "-m", "tests.core.test_kill", str(folder), address, str(die_after)]
+    done = subprocess.run([*command, *([str(looks)] if looks else [])], cwd=ROOT, check=False)
+    return done.returncode
+
+
+def _mortal(die_after: int) -> Callable[[], str]:
+    tick, count = ticking(), itertools.count()
+
+    def now() -> str:
+        if next(count) >= die_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return tick()
+
+    return now
+
+
+def main() -> None:
+    folder, address, die_after, *looks = sys.argv[1:]
+    if not Path(folder).exists():
+        workspace = Workspace(Path(folder), clock=ticking())
+        add_tasks(workspace, make_tasks(5))
+        config = add_stub(workspace, address, context_length=32_000, concurrency=2)
+        update = {"extraction_endpoint": config.endpoint, "batch_size": 3}
+        workspace.learning.start(config.model_copy(update=update), "test")
+    clock, counted = _mortal(int(die_after)), itertools.count()
+
+    def looked_at() -> str:
+        next(counted)
+        return clock()
+
+    Workspace(Path(folder), clock=looked_at).learning.work("R1", "test")
+    if looks:
+        Path(looks[0]).write_text(str(next(counted)))
+
+
+if __name__ == "__main__":
+    main()

@@ -26,8 +26,8 @@ def test_a_run_scores_every_rollout_and_its_groups_add_up(workspace: Workspace) 
     assert run.status == "done"
     assert run.tally.total == 12 == run.tally.informative + run.tally.uninformative
     assert run.tally.informative > 0
-    for row, _ in [(r, None) for r in workspace.store.runs.group_rows(run.id)[0]]:
-        group = workspace.store.runs.group(row.id)
+    for row, _ in [(r, None) for r in workspace.store.groups.page(run.id)[0]]:
+        group = workspace.store.groups.get(row.id)
         assert len(group.rollouts) == 4
         assert all(r.reward in (0.0, 1.0) for r in group.rollouts)
         assert sum(r.advantage or 0 for r in group.rollouts) == pytest.approx(0, abs=1e-6)
@@ -58,7 +58,7 @@ def test_every_task_is_used_once_with_a_ragged_last_batch_and_a_seeded_order(wor
     assert [t.id for t in one.tasks] != [t.id for t in two.tasks]
     assert one.tasks == workspace.learning.plan(config.model_copy(update={"seed": 1})).tasks
     run = workspace.learning.start(config, "test")
-    assert [w.batch for w in workspace.store.runs.waiting(run.id)] == [
+    assert [w.batch for w in workspace.store.groups.waiting(run.id)] == [
         0,
         0,
         0,
@@ -77,7 +77,7 @@ def test_the_same_question_under_two_ids_makes_two_groups(workspace: Workspace) 
     add_tasks(workspace, [make_task(1, id="a"), make_task(1, id="b")])
     with StubServer() as stub:
         run = learn(workspace, add_stub(workspace, stub.base_url))
-    rows, total = workspace.store.runs.group_rows(run.id)
+    rows, total = workspace.store.groups.page(run.id)
     assert total == 2
     assert [r.size for r in rows] == [4, 4]
 
@@ -91,7 +91,7 @@ def test_what_is_published_stands_in_the_stored_messages_of_the_next_run(workspa
             "[G0] Answer with the number alone: ${x} {} 字."
             in stub.requests[0].body["messages"][0]["content"]
         )
-    rollout = workspace.store.runs.group(f"{run.id}-0001").rollouts[0]
+    rollout = workspace.store.groups.get(f"{run.id}-0001").rollouts[0]
     assert rollout.trajectory.messages[0].role == "system"
     assert "[G0] Answer with the number alone: ${x} {} 字." in rollout.trajectory.messages[0].content
     assert rollout.injected == {"G0": "E-0001"}
@@ -103,7 +103,7 @@ def test_what_does_not_fit_the_injection_budget_is_left_out_and_recorded(workspa
     publish(workspace, "Answer with the number alone, and with nothing before or after it at all.")
     with StubServer() as stub:
         run = learn(workspace, add_stub(workspace, stub.base_url, injection_tokens=5))
-    group = workspace.store.runs.group(f"{run.id}-0001")
+    group = workspace.store.groups.get(f"{run.id}-0001")
     assert group.not_injected == {"E-0001": "over budget"}
     assert [m.role for m in group.rollouts[0].trajectory.messages] == ["user", "assistant"]
 
@@ -113,7 +113,7 @@ def test_a_broken_call_is_an_error_and_not_a_wrong_answer(workspace: Workspace) 
     faults = [Fault("status", 400, message="no")] * 2
     with StubServer(faults=faults) as stub:
         run = learn(workspace, add_stub(workspace, stub.base_url))
-    group = workspace.store.runs.group(f"{run.id}-0001")
+    group = workspace.store.groups.get(f"{run.id}-0001")
     broken = [r for r in group.rollouts if r.error]
     assert len(broken) == 2
     assert all(r.reward is None and r.advantage is None for r in broken)
@@ -125,10 +125,10 @@ def test_broken_rollouts_can_be_tried_again_and_only_they_are_paid_for(workspace
     with StubServer(faults=[Fault("status", 400, message="no")]) as stub:
         run = learn(workspace, add_stub(workspace, stub.base_url))
         assert stub.stats()["calls"] == 8
-        assert workspace.store.runs.reopen_failed(run.id, "test") == 1
+        assert workspace.store.groups.reopen_failed(run.id, "test") == 1
         workspace.learning.work(run.id, "test")
         assert stub.stats()["calls"] == 9
-    rows, _ = workspace.store.runs.group_rows(run.id)
+    rows, _ = workspace.store.groups.page(run.id)
     assert [r.errors for r in rows] == [0, 0]
 
 
@@ -245,7 +245,7 @@ def test_with_an_extraction_endpoint_the_three_stages_run_and_nothing_of_them_is
     assert made.quarantined == run.tally.informative, (
         "each group's update of an unknown id is set aside, never added"
     )
-    assert any(r.semantic for r in next(workspace.store.runs.groups(run.id, "informative")).rollouts)
+    assert any(r.semantic for r in next(workspace.store.groups.all(run.id, "informative")).rollouts)
 
 
 def test_an_extraction_endpoint_that_is_down_stops_the_run_and_its_rollouts_are_not_paid_for_again(

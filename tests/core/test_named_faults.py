@@ -61,7 +61,7 @@ def test_y18_no_task_is_dropped_from_any_epoch_and_the_shuffle_shuffles(tmp_path
             run = learn(workspace, config, seed=seed, epochs=2, batch_size=4)
             asked = Counter(r.body["messages"][-1]["content"] for r in stub.requests)
         assert asked == {task.question: 2 * config.group_size for task in tasks}
-        rows, _ = workspace.store.runs.group_rows(run.id)
+        rows, _ = workspace.store.groups.page(run.id)
         for epoch in range(2):
             assert Counter(r.batch for r in rows if r.epoch == epoch) == {0: 4, 1: 4, 2: 3}
             orders.append([r.task_id for r in rows if r.epoch == epoch])
@@ -80,7 +80,7 @@ def test_y19_a_rollout_that_hangs_is_cut_off_at_its_time_limit_and_its_siblings_
     add_tasks(workspace, make_tasks(1))
     with StubServer(latency_s=0.05, faults=[Fault("slow", factor=600)]) as stub:
         run = learn(workspace, add_stub(workspace, stub.base_url), rollout_timeout_s=2.0)
-    rollouts = workspace.store.runs.group(f"{run.id}-0001").rollouts
+    rollouts = workspace.store.groups.get(f"{run.id}-0001").rollouts
     [late] = [r for r in rollouts if r.error is not None]
     assert "2" in late.error
     assert (late.reward, late.advantage) == (None, None)
@@ -124,7 +124,7 @@ def test_y20_sampling_anew_at_another_temperature_does_not_change_that_of_the_ne
         again = Resample(temperature=1.7, attempts=1)
         run = learn(workspace, config, temperature=0.6, epochs=2, resample=again.model_dump())
         asked = Counter(r.body["temperature"] for r in stub.requests)
-    rows, _ = workspace.store.runs.group_rows(run.id)
+    rows, _ = workspace.store.groups.page(run.id)
     anew = sum(r.attempt > 0 for r in rows)
     assert anew > 0
     assert asked == {0.6: 2 * 10 * config.group_size, 1.7: anew * config.group_size}
@@ -148,7 +148,7 @@ def test_y21_the_same_run_under_another_library_is_measured_anew_and_repeats_no_
         assert all("Give the number alone." in r.body["messages"][0]["content"] for r in stub.requests)
     assert second.id != first.id
     assert (first.library_version, second.library_version) == (0, 1)
-    assert workspace.store.runs.rewards(first.id) != workspace.store.runs.rewards(second.id)
+    assert workspace.store.groups.rewards(first.id) != workspace.store.groups.rewards(second.id)
 
 
 # -- Y22: the cache knew neither model nor data nor group size --------------------------------------
@@ -189,10 +189,10 @@ def test_y22_another_group_size_makes_whole_groups_and_never_splits_one(workspac
         smaller = learn(workspace, config, group_size=3)
         assert stub.stats()["calls"] == 3 * 6, "the same replicate of the same prompt is the same reply"
     for run, size in ((larger, 6), (smaller, 3)):
-        rows, total = workspace.store.runs.group_rows(run.id)
+        rows, total = workspace.store.groups.page(run.id)
         assert total == 3
         for row in rows:
-            rollouts = workspace.store.runs.group(row.id).rollouts
+            rollouts = workspace.store.groups.get(row.id).rollouts
             assert [r.replicate for r in rollouts] == list(range(size))
 
 
@@ -220,7 +220,7 @@ def test_y24_a_second_run_in_the_same_process_is_judged_by_its_own_verifier(tmp_
                 workspace, [make_task(1, id="t-1", question="What is 4 + 6?", answer="10", verifier=spec)]
             )
             run = learn(workspace, add_stub(workspace, stub.base_url))
-            rewards[name] = {reward for _, reward in workspace.store.runs.rewards(run.id)}
+            rewards[name] = {reward for _, reward in workspace.store.groups.rewards(run.id)}
     assert rewards == {"lenient": {1.0}, "strict": {0.0}}
 
 
@@ -232,7 +232,7 @@ def test_y24_what_one_run_adds_to_its_verifiers_is_not_there_in_the_next(workspa
         first = learn(workspace, config, reward=more.model_dump())
         second = learn(workspace, config)
     scores = [
-        {name for r in workspace.store.runs.group(f"{run.id}-0001").rollouts for name in r.scores}
+        {name for r in workspace.store.groups.get(f"{run.id}-0001").rollouts for name in r.scores}
         for run in (first, second)
     ]
     assert scores == [{"numeric", "bare"}, {"numeric"}]

@@ -90,7 +90,7 @@ def add_run(
         note="",
         actor="test",
     )
-    for place, scores in zip(workspace.store.runs.waiting(run_id), groups, strict=True):
+    for place, scores in zip(workspace.store.groups.waiting(run_id), groups, strict=True):
         rollouts = [
             Rollout(
                 id=f"{place.id}-{i}",
@@ -106,13 +106,13 @@ def add_run(
         fresh = Group(
             id=place.id, run_id=run_id, task_id=place.task_id, epoch=place.epoch, rollouts=tuple(rollouts)
         )
-        workspace.store.runs.save_group(settle(fresh, config.reward))
+        workspace.store.groups.save(settle(fresh, config.reward))
     workspace.store.runs.set_status(run_id, "done", "test")
     return run_id
 
 
 def group(workspace: Workspace, group_id: str) -> Group:
-    return workspace.store.runs.group(group_id)
+    return workspace.store.groups.get(group_id)
 
 
 def rewards(workspace: Workspace, group_id: str) -> list[float | None]:
@@ -150,7 +150,7 @@ def test_another_preset_moves_rewards_and_tells_which_groups_teach_now(workspace
     assert found.after == workspace.store.runs.get(run_id).tally
     assert found.rewards_changed == 1
     assert trajectories(workspace) == kept
-    rows, _ = workspace.store.runs.group_rows(run_id)
+    rows, _ = workspace.store.groups.page(run_id)
     assert rows[0].spread == pytest.approx(0.2 / 0.7)
 
 

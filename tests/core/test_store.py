@@ -64,11 +64,11 @@ def test_a_trajectory_comes_back_as_it_was_saved(workspace: Workspace) -> None:
         ]
     ]
     group = make_group(1.0, "broke off", id=f"{run_id}-0001", answers=["a" * 5000, ""], steps=steps)
-    workspace.store.runs.save_group(group)
-    workspace.store.runs.save_group(group)
-    assert workspace.store.runs.group(group.id) == group
-    assert workspace.store.runs.rollout(f"{group.id}-0") == group.rollouts[0]
-    listed = workspace.store.runs.group(group.id, trajectories=False)
+    workspace.store.groups.save(group)
+    workspace.store.groups.save(group)
+    assert workspace.store.groups.get(group.id) == group
+    assert workspace.store.groups.rollout(f"{group.id}-0") == group.rollouts[0]
+    listed = workspace.store.groups.get(group.id, trajectories=False)
     assert len(listed.rollouts[0].trajectory.answer) == 2000, "a list does not read whole answers"
 
 

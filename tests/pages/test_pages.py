@@ -300,14 +300,14 @@ def test_a_run_is_planned_with_gate_epochs_reward_resampling_and_tools(seated: W
     page.number_input("run_weight_tools").set_value(0.5)
     page.number_input("run_again").set_value(1)
     page.number_input("run_max_calls").set_value(900)
-    page.multiselect("run_tools").set_value(["python"]).run()
+    page.multiselect("run_tools").set_value(["files"]).run()
     fine(page.button("run_start").click().run())
     [run] = seated.store.runs.newest(1)
     config = run.config
     assert (config.epochs, config.gate, config.max_calls) == (2, "review", 900)
     assert config.reward.by_component == {"verified": 1.0, "tools": 0.5}
     assert config.resample == Resample(attempts=1, temperature=1.0)
-    assert config.agent == AgentConfig(tools=("python",))
+    assert config.agent == AgentConfig(tools=("files",))
     assert seated.jobs.find(run.id).state == "waiting"
 
 

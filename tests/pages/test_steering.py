@@ -47,5 +47,5 @@ def test_a_run_is_paused_resumed_survives_the_app_and_is_discarded_by_mouse(tmp_
             page.locator(".st-key-run_cancel_discard button:not([disabled])").click(timeout=PATIENCE_S * 1000)
             page.get_by_text("cancelled", exact=True).first.wait_for(timeout=PATIENCE_S * 1000)
             drawn(page, "0 of 0 groups finished")
-    assert ws.store.runs.count_rollouts() == 0
+    assert ws.store.groups.count_rollouts() == 0
     assert [e.kind for e in ws.store.events.newest(2)] == ["run.discarded", "job.cancelled"]

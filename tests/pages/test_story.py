@@ -60,7 +60,7 @@ def test_from_a_task_file_to_a_pack_by_mouse(browser: Browser, tmp_path: Path) -
         assert ws.store.runs.get("R1").tally.total == 3
 
         visit(page, f"{base}/group?id=R1-0001", "exact answers, the best first")
-        answers = {r.trajectory.answer for r in ws.store.runs.group("R1-0001").rollouts}
+        answers = {r.trajectory.answer for r in ws.store.groups.get("R1-0001").rollouts}
         assert answers <= set(shown(page))
 
         lesson = "Write `->` as it is: *no* arrow, $no$ maths, >= 1 digit."
@@ -179,7 +179,7 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(
     )
     ws.store.tasks.add([task], [1], "tasks.jsonl", "ann")
     add_run(ws, [task])
-    group = ws.store.runs.group("R1-0001")
+    group = ws.store.groups.get("R1-0001")
     told = [text["answer"], long, "", "4", "5", "6"]
     rollouts = tuple(
         rollout(
@@ -192,7 +192,7 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(
         )
         for i, answer in enumerate(told)
     )
-    ws.store.runs.save_group(settle(group.model_copy(update={"rollouts": rollouts}), RewardConfig()))
+    ws.store.groups.save(settle(group.model_copy(update={"rollouts": rollouts}), RewardConfig()))
     publish(
         ws,
         Add(text=text["lesson"], domain=task.domain),

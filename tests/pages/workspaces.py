@@ -131,17 +131,17 @@ def add_run(
         note="agent.jsonl" if agent else "",
         actor="ann",
     )
-    waiting = runs.waiting(run_id)
-    for n, (place, task) in enumerate(
-        zip(waiting[: len(given) - unfinished], given, strict=False)
-    ):
+    waiting = ws.store.groups.waiting(run_id)
+    for n, (place, task) in enumerate(zip(waiting[: len(given) - unfinished], given, strict=False)):
         values = PATTERNS[n % len(PATTERNS)]
         more = [
             {"trajectory": Trajectory(steps=steps(i), answer="1841")} if agent else {}
             for i in range(len(values))
         ]
         made = tuple(rollout(place.id, task, i, v, **more[i]) for i, v in enumerate(values))
-        runs.save_group(settle(Group(id=place.id, run_id=run_id, task_id=task.id, rollouts=made), RewardConfig()))
+        ws.store.groups.save(
+            settle(Group(id=place.id, run_id=run_id, task_id=task.id, rollouts=made), RewardConfig())
+        )
     if unfinished:
         runs.set_status(run_id, "running", "ann")
     else:
