@@ -28,7 +28,8 @@ from tests.scripted_agent import PROMPT, SAMPLING, TASK, FakeSandbox, attempted,
 
 
 @pytest.fixture
-def scratch() -> Iterator[Scratch]:
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # whatever lies beside the folder is this test's
     made = Scratch()
     yield made
     made.close()

@@ -131,19 +131,20 @@ def test_two_workers_at_once_are_one_too_many(tmp_path: Path, started: list[subp
 
 
 def test_a_pause_lets_calls_come_home_and_resuming_makes_none_of_them_again(
-    tmp_path: Path, address: str, started: list[subprocess.Popen[str]]
+    tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    workspace = enqueue(tmp_path / "w", address)
-    reset(address)
-    process(started, workspace.folder, "worker")
-    amid(address)
-    workspace.jobs.pause("R1", "ann")
-    until("the job paused", lambda: job_of(workspace).state == "paused")
-    assert stats(address)["in_flight"] == 0
-    assert workspace.store.runs.get("R1").tally.waiting > 0
-    workspace.jobs.resume("R1", "ann")
-    until("the job is done", lambda: job_of(workspace).state == "done")
-    assert stats(address)["asked_again"] == 0
+    with StubServer(latency_s=0.5) as stub:  # the whole run takes longer than it takes a worker to hear
+        workspace = enqueue(tmp_path / "w", stub.base_url)
+        process(started, workspace.folder, "worker")
+        until("a call was answered", lambda: stub.stats()["answered"] > 0)
+        workspace.jobs.pause("R1", "ann")
+        until("the job paused", lambda: job_of(workspace).state == "paused")
+        assert stub.stats()["in_flight"] == 0
+        assert workspace.store.runs.get("R1").tally.waiting > 0
+        stub.latency_s = 0
+        workspace.jobs.resume("R1", "ann")
+        until("the job is done", lambda: job_of(workspace).state == "done")
+        assert stub.stats()["asked_again"] == 0
 
 
 def test_work_can_be_paused_while_the_endpoint_says_to_wait(
