@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from core.record import canonical_json
-from core.store.calls import Calls, Embeddings
+from core.store.calls import Calls
 from core.store.database import Database
+from core.store.embeddings import Embeddings
 from core.store.endpoints import Endpoints
 from core.store.events import Clock, Events
 from core.store.groups import Groups
