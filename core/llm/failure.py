@@ -1,6 +1,6 @@
 """Says what went wrong with a request in one sentence, and whether another try makes sense.
 
-Errors of the SDK end here: they hold the request with its key, so none is ever chained to one of ours.
+Errors of the client end here: they hold the request with its key, so none is ever chained to one of ours.
 """
 
 from __future__ import annotations

@@ -951,7 +951,7 @@ def modules_after_import() -> set[str]:
     return set(output.stdout.split())
 
 
-@pytest.mark.parametrize("heavy", ["openai", "httpx", "httpx2", "numpy", "sqlite3"])
+@pytest.mark.parametrize("heavy", ["openai", "aiohttp", "httpx", "httpx2", "numpy", "sqlite3"])
 def test_importing_model_access_is_light(modules_after_import: set[str], heavy: str) -> None:
     assert "core.llm" in modules_after_import
     assert heavy not in modules_after_import
