@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from core.packs import agents_md, csv_table, json_map, prompt, skill_md
+from core.packs import agent_yaml, agents_md, csv_table, json_map, loader, playbook, prompt, skill_md
 from core.packs.check import PackCheck, read_pack, verify_pack
 from core.packs.content import Exporter, PackContent
+from core.packs.foreign import ForeignLibrary
 from core.packs.pack import PACK_SCHEMA, SCHEMA_VERSION, Pack, build_pack, pack_schema, write_pack
+from core.packs.reading import READERS, read_library
+from core.packs.redaction import Redaction
+from core.packs.usage_log import Credit, UsageEntry, read_usage
 
 EXPORTERS: dict[str, Exporter] = {
     exporter.name: exporter
     for exporter in (
-        Exporter("pack", ".zip", "one zip with lessons, origin, prompt and checksums", build_pack),
+        Exporter(
+            "pack", ".zip", "one zip with lessons, origin, prompt and checksums", build_pack, tells="origin"
+        ),
         Exporter(
             "prompt", ".txt", "the text for a system prompt, as runs are injected with it", prompt.write
         ),
@@ -23,7 +29,17 @@ EXPORTERS: dict[str, Exporter] = {
             fixed_name="AGENTS.md",
         ),
         Exporter("skill", ".md", "SKILL.md with front matter", skill_md.write, fixed_name="SKILL.md"),
-        Exporter("csv", ".csv", "a table for spreadsheets", csv_table.write),
+        Exporter(
+            "loader",
+            ".py",
+            "winnow_lessons.py: injects by domain and budget where Winnow is not installed, logs usage",
+            loader.write,
+            tells="origin",
+            fixed_name="winnow_lessons.py",
+        ),
+        Exporter("agent-yaml", ".yaml", "agent YAML as youtu-agent reads it", agent_yaml.write),
+        Exporter("playbook", ".txt", "ACE playbook text", playbook.write, tells="facts"),
+        Exporter("csv", ".csv", "a table for spreadsheets", csv_table.write, tells="facts"),
         Exporter("json", ".json", "a JSON object {id: text}", json_map.write),
     )
 }
@@ -31,14 +47,21 @@ EXPORTERS: dict[str, Exporter] = {
 __all__ = [
     "EXPORTERS",
     "PACK_SCHEMA",
+    "READERS",
     "SCHEMA_VERSION",
+    "Credit",
     "Exporter",
+    "ForeignLibrary",
     "Pack",
     "PackCheck",
     "PackContent",
+    "Redaction",
+    "UsageEntry",
     "build_pack",
     "pack_schema",
+    "read_library",
     "read_pack",
+    "read_usage",
     "verify_pack",
     "write_pack",
 ]

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from core.errors import InputError, PackError
-from core.packs.content import check_text_only
+from core.packs.content import check_text_only, no_key_twice
 from core.packs.pack import (
     FILES,
     MAX_PACK_BYTES,
@@ -174,7 +174,7 @@ def _check_sums(files: Mapping[str, bytes]) -> None:
 
 def _read_json(content: bytes) -> Pack:
     try:
-        data = json.loads(content.decode(), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+        data = json.loads(content.decode(), object_pairs_hook=no_key_twice, parse_constant=_no_constant)
     except (ValueError, RecursionError) as e:
         raise PackError("The pack's pack.json is not valid JSON.") from e
     if not isinstance(data, dict):
@@ -192,13 +192,6 @@ def _read_json(content: bytes) -> Pack:
     if len(set(ids)) != len(ids):
         raise PackError("The pack holds two experiences with the same id.")
     return pack
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ValueError("a key comes twice")
-    return data
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from core.errors import PackError
 from core.experience import GENERAL, Experience, Proposal, Version, check_text
+from core.packs.redaction import Redaction, Tells, names_a_home, without_homes, without_paths
 from core.record import Record
 
 _SECRETS = re.compile(
@@ -74,6 +75,7 @@ class Exporter:
     """One line for the help text."""
     write: Callable[[PackContent], bytes]
     """The whole file. Raises PackError for what must not or cannot be exported."""
+    tells: Tells = "texts"
     place: Callable[[PackContent, bytes], bytes] | None = None
     """Given an existing file, the same file with the lessons put in; None where a file is always new."""
     fixed_name: str | None = None
@@ -82,6 +84,39 @@ class Exporter:
     def file_name(self, content: PackContent) -> str:
         """A file name that is safe everywhere."""
         return self.fixed_name or f"{slug(content.name)}-v{content.version.number}{self.suffix}"
+
+    def redaction(self, content: PackContent) -> Redaction:
+        """What the file tells of this version, and what it does not."""
+        live = [e for e in content.experiences if e.status == "live"]
+        told = self.tells == "origin" and content.include_provenance
+        facts = "kind, domain, confidence, uses, wins and model of each"
+        origin = (
+            "author and message; of each lesson its proposal, evidence line, run, groups, rollouts, reviewer"
+        )
+        always = "rationales, raw replies, trajectories, tasks and answers"
+        parts = [
+            (f"{len(live)} texts", True),
+            (facts, self.tells != "texts"),
+            (origin, told),
+            (always, False),
+        ]
+        return Redaction(
+            provenance="included" if told else "redacted" if self.tells == "origin" else "not in this form",
+            kept=tuple(part for part, kept in parts if kept),
+            left_out=tuple(part for part, kept in parts if not kept),
+            paths=_local_paths(live, content) if self.tells != "texts" else 0,
+        )
+
+
+def _local_paths(live: list[Experience], content: PackContent) -> int:
+    """Number of the fields that had a local path taken out."""
+    models = sum(without_paths(e) != e for e in live)
+    if not content.include_provenance:
+        return models
+    version = content.version
+    prose = [version.author, version.message]
+    prose += [t for p in content.proposals.values() for t in (p.evidence.sentence, p.decided_by or "")]
+    return models + sum(without_homes(text) != text for text in prose)
 
 
 def slug(name: str) -> str:
@@ -97,7 +132,7 @@ def lessons_of(content: PackContent) -> tuple[Experience, ...]:
     """The live experiences in the order of their ids, checked: every exporter starts here.
 
     Raises:
-        PackError: an id comes twice, a text is none, or something looks like a secret.
+        PackError: an id comes twice, a text is none or names a home folder, or something looks like a secret.
     """
     live = sorted((e for e in content.experiences if e.status == "live"), key=lambda e: (len(e.id), e.id))
     seen: set[str] = set()
@@ -110,8 +145,12 @@ def lessons_of(content: PackContent) -> tuple[Experience, ...]:
         except ValueError as e:
             raise PackError(f"The experience {experience.id} cannot be exported: {e}.") from e
         check_strings(experience.model_dump(mode="json"), f"The experience {experience.id}")
+        if names_a_home(experience.text):
+            raise PackError(
+                f"The experience {experience.id} names a path in somebody's home folder; edit it, then export again."
+            )
     check_strings(content.name, "The pack's name")
-    return tuple(live)
+    return tuple(map(without_paths, live))
 
 
 def check_strings(value: Any, where: str) -> None:
@@ -136,6 +175,18 @@ def check_text_only(value: Any, where: str) -> None:
             raise PackError(f"{where} holds the NUL character.")
         if any("\ud800" <= c <= "\udfff" for c in text):
             raise PackError(f"{where} holds half of a surrogate pair.")
+
+
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object in which no key may come twice.
+
+    Raises:
+        ValueError: one does.
+    """
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("a key comes twice")
+    return data
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -20,6 +20,7 @@ from core.experience import Experience, Extractor, Kind, Proposal, check_text
 from core.packs.content import PackContent, check_strings, lessons_of
 from core.packs.prompt import prompt_text
 from core.packs.readme import readme_text
+from core.packs.redaction import without_homes
 from core.record import Record
 
 SCHEMA_VERSION = "1.0"
@@ -114,8 +115,8 @@ def make_pack(content: PackContent) -> Pack:
             name=content.name,
             version=PackedVersion(
                 number=version.number,
-                author=version.author if told else "",
-                message=version.message if told else "",
+                author=without_homes(version.author) if told else "",
+                message=without_homes(version.message) if told else "",
             ),
             provenance="included" if told else "redacted",
             experiences=tuple(_packed(e, content) for e in lessons_of(content)),
@@ -152,11 +153,11 @@ def _provenance(proposal: Proposal) -> Provenance:
     return Provenance(
         proposal_id=proposal.id,
         extractor=proposal.extractor,
-        evidence=proposal.evidence.sentence,
+        evidence=without_homes(proposal.evidence.sentence),
         run_id=proposal.run_id,
         group_ids=proposal.evidence.group_ids,
         rollout_ids=proposal.evidence.rollout_ids,
-        reviewer=proposal.decided_by,
+        reviewer=without_homes(proposal.decided_by) if proposal.decided_by else None,
         version=proposal.published_in,
     )
 
