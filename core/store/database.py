@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError
+from core.store.copying import copy_database
 
 if TYPE_CHECKING:
     from sqlite_utils import Database as SqliteUtils
@@ -47,6 +48,12 @@ class Database:
         )  # a kill loses nothing; only a power cut the last moments
         connection.execute("PRAGMA foreign_keys = ON")
         return SqliteUtils(connection, execute_plugins=False)
+
+    def close(self) -> None:
+        """Close this thread's connection; the next use opens another one."""
+        handle, self._local.handle = getattr(self._local, "handle", None), None
+        if handle is not None:
+            handle.conn.close()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -125,14 +132,12 @@ class Database:
             )
 
     def _keep_copy(self, before: str) -> None:
-        """Copy the file as it is before a migration; the write lock is held, so nothing changes meanwhile."""
-        target = self.path.with_name(f"{self.path.stem}.before-{before}{self.path.suffix}")
-        source = sqlite3.connect(self.path)
-        try:
-            partial = target.with_suffix(".partial")
-            copy = sqlite3.connect(partial)
-            source.backup(copy)
-            copy.close()
-            shutil.move(partial, target)
-        finally:
-            source.close()
+        """Copy the file as it is before a migration; the write lock is held, so nothing changes meanwhile.
+
+        A copy that is there already stays: an older backup may have been restored, and is now migrated again.
+        """
+        for number in itertools.count(1):
+            name = f"{self.path.stem}.before-{before}{f'-{number}' if number > 1 else ''}{self.path.suffix}"
+            with suppress(FileExistsError):
+                copy_database(self.path, self.path.with_name(name))
+                return

@@ -1,0 +1,360 @@
+"""Backup and restore: consistent, checked, nothing written over, old or new whatever kills it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from filelock import FileLock
+from sqlite_utils import Database as SqliteUtils
+
+from core.cli import main
+from core.errors import BusyError, InputError
+from core.migrations import MIGRATIONS
+from core.store import Store
+from core.worker import seat
+from core.workspace import Workspace
+from core.workspace.care import Care
+from tests.killing import chosen, fresh_copy, instants, kill_after, kill_before, unsound
+from tests.make import add_tasks, make_tasks, publish, ticking
+
+posix = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
+
+
+@pytest.fixture
+def care(workspace: Workspace) -> Care:
+    add_tasks(workspace, make_tasks(3))
+    publish(workspace, "Answer with one word.")
+    return Care(workspace.folder, ticking())
+
+
+def log_free(dump: str) -> list[str]:
+    """The dump without what restoring itself adds to the log."""
+    return [line for line in dump.splitlines() if "workspace.restored" not in line]
+
+
+def test_what_was_backed_up_comes_back_and_what_was_there_meanwhile_too(
+    workspace: Workspace, care: Care
+) -> None:
+    first = workspace.store.dump()
+    made = care.backup(None, "ann")
+    publish(workspace, "Answer with two words.")
+    second = workspace.store.dump()
+    done = care.restore(made.path, "ann")
+    assert log_free(workspace.store.dump()) == log_free(first), "a connection that was open sees it, too"
+    assert workspace.store.versions.head() == 1
+    assert done.kept is not None
+    care.restore(done.kept, "ann")
+    assert log_free(workspace.store.dump()) == log_free(second)
+    assert not unsound(workspace.folder)
+
+
+def test_a_restore_is_told_in_the_log_of_what_was_restored(workspace: Workspace, care: Care) -> None:
+    done = care.restore(care.backup(None, "ann").path, "bob")
+    [event] = workspace.store.events.newest(1)
+    assert done.kept is not None
+    assert (event.actor, event.kind, event.data) == ("bob", "workspace.restored", {"kept": done.kept.name})
+
+
+def test_a_backup_never_writes_over_a_file(care: Care, tmp_path: Path) -> None:
+    there = tmp_path / "mine.zip"
+    there.write_bytes(b"mine")
+    with pytest.raises(InputError, match="never writes over"):
+        care.backup(there, "ann")
+    assert there.read_bytes() == b"mine"
+    frozen = Care(care.folder, lambda: "2026-01-02T03:04:05Z")
+    names = [frozen.backup(None, "ann").path.name for _ in range(2)]
+    assert names == ["winnow-20260102T030405Z.zip", "winnow-20260102T030405Z-2.zip"]
+
+
+def test_a_backup_made_amid_writes_is_one_state(workspace: Workspace, care: Care, tmp_path: Path) -> None:
+    """Each write adds a task and a row aside, in one transaction: a backup has as many of the one as of the other."""
+    stop = threading.Event()
+
+    def write() -> None:
+        store = Store(workspace.folder / "winnow.db", ticking())
+        for number in range(10_000):
+            if stop.is_set():
+                return
+            with store.writing():
+                store.tasks.add(make_tasks(1, id=f"w-{number}", question=f"What is {number}?"), [1], "w", "w")
+                store.events.append("w", "counted", "w")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        made = [care.backup(tmp_path / f"{n}.zip", "ann") for n in range(4)]
+    finally:
+        stop.set()
+        writer.join()
+    for backup in made:
+        with zipfile.ZipFile(backup.path) as archive, closing(sqlite3.connect(":memory:")) as db:
+            db.deserialize(archive.read("winnow.db"))
+            [tasks] = db.execute("SELECT count(*) FROM tasks WHERE id LIKE 'w-%'").fetchone()
+            [events] = db.execute("SELECT count(*) FROM events WHERE kind = 'counted'").fetchone()
+        assert tasks == events
+
+
+def _rewrite(source: Path, target: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
+    with zipfile.ZipFile(source) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return target
+
+
+def _manifest(**fields: object) -> Callable[[dict[str, bytes]], None]:
+    def change(members: dict[str, bytes]) -> None:
+        members["manifest.json"] = json.dumps(json.loads(members["manifest.json"]) | fields).encode()
+
+    return change
+
+
+def _flip(members: dict[str, bytes]) -> None:
+    data = bytearray(members["winnow.db"])
+    data[5000] ^= 1
+    members["winnow.db"] = bytes(data)
+
+
+TRICKS: dict[str, Callable[[dict[str, bytes]], None]] = {
+    "nothing else": lambda members: members.update({"../../evil": b"x"}),
+    "nothing else ": lambda members: members.update({"/etc/passwd": b"x"}),
+    "nothing else  ": lambda members: members.pop("manifest.json") and None,
+    "checksum": _flip,
+    "size": lambda members: members.update({"winnow.db": members["winnow.db"] + bytes(10_000_000)}),
+    "newer Winnow": _manifest(format=2),
+    "what its manifest says": _manifest(counts={"tasks": 99}),
+    "manifest.json: ": _manifest(surprise=1),
+    "damaged zip": lambda members: members.update({"manifest.json": b"{"}),
+}
+
+
+@pytest.mark.parametrize("says", TRICKS)
+def test_a_backup_that_was_tampered_with_is_refused_and_nothing_changes(
+    says: str, workspace: Workspace, care: Care, tmp_path: Path
+) -> None:
+    bad = _rewrite(care.backup(None, "ann").path, tmp_path / "bad.zip", TRICKS[says])
+    before = workspace.store.dump()
+    with pytest.raises(InputError, match=says.strip()):
+        care.restore(bad, "ann")
+    assert workspace.store.dump() == before
+    assert not list(workspace.folder.glob(".scratch-*"))
+
+
+def test_what_is_no_workspace_is_refused(workspace: Workspace, care: Care, tmp_path: Path) -> None:
+    text, other, half = tmp_path / "a.txt", tmp_path / "other.db", tmp_path / "half.zip"
+    text.write_text("no backup")
+    with closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE notes (text TEXT)")
+    half.write_bytes(care.backup(None, "ann").path.read_bytes()[:-200])
+    for file, says in ((text, "neither"), (other, "not one of Winnow"), (half, "neither")):
+        with pytest.raises(InputError, match=says):
+            care.restore(file, "ann")
+    assert workspace.store.versions.head() == 1
+
+
+def test_a_database_with_a_trigger_of_its_own_is_refused(
+    workspace: Workspace, care: Care, tmp_path: Path
+) -> None:
+    evil = tmp_path / "evil.db"
+    with closing(sqlite3.connect(workspace.folder / "winnow.db")) as db:
+        db.execute("VACUUM INTO ?", (str(evil),))
+    with closing(sqlite3.connect(evil)) as db:
+        db.execute("CREATE TRIGGER t AFTER INSERT ON tasks BEGIN DELETE FROM proposals; END")
+    with pytest.raises(InputError, match="trigger t that is not Winnow's"):
+        care.restore(evil, "ann")
+
+
+def test_a_newer_workspace_is_refused(workspace: Workspace, care: Care, tmp_path: Path) -> None:
+    newer = tmp_path / "newer.db"
+    with closing(sqlite3.connect(workspace.folder / "winnow.db")) as db:
+        db.execute("VACUUM INTO ?", (str(newer),))
+    with closing(sqlite3.connect(newer)) as db:
+        db.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('winnow', 'm999_later', '')"
+        )
+        db.commit()
+    with pytest.raises(InputError, match="it has m999_later"):
+        care.restore(newer, "ann")
+
+
+def old_file(path: Path, before: str) -> None:
+    """A file as an earlier Winnow left it: made by its migrations, with a version and a decision in it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        MIGRATIONS.apply(SqliteUtils(db, execute_plugins=False), stop_before=before)
+        db.execute("INSERT INTO versions VALUES (1, 0, 'ann', 'First', '2026-01-01T00:00:00Z', 1)")
+        db.execute("INSERT INTO experiences VALUES ('E-0001', 1, 0)")
+        db.execute(
+            "INSERT INTO experience_states VALUES ('E-0001', 1, NULL, 'Read the file.', 'strategy', 'general', 'live',"
+            " NULL, NULL, 'm', 0.5, 0, 0)"
+        )
+        db.execute(
+            "INSERT INTO events (at, actor, kind, subject, data) VALUES ('2026-01-01T00:00:00Z', 'a', 'k', 's', '{}')"
+        )
+
+
+OLD = [m.name for m in MIGRATIONS._migrations][1:]
+
+
+@pytest.mark.parametrize("before", OLD)
+def test_a_copy_is_kept_of_a_file_of_each_earlier_schema_and_can_be_restored(
+    before: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    old_file(folder / "winnow.db", before)
+    workspace = Workspace(folder, clock=ticking())
+    assert [e.text for e in workspace.store.versions.library()] == ["Read the file."]
+    [copy] = folder.glob("winnow.before-*")
+    assert copy.name == f"winnow.before-{before}.db"
+    assert not list(folder.glob("*.partial*"))
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",), "one file, without a journal"
+        names = [n for (n,) in db.execute("SELECT name FROM _sqlite_migrations")]
+        assert before not in names
+        assert db.execute("SELECT text FROM experience_states").fetchall() == [("Read the file.",)]
+    publish(workspace, "A later lesson.")
+    Care(folder, ticking()).restore(copy, "ann")
+    assert workspace.store.versions.head() == 1, "the old file was put back, at the present schema"
+    publish(workspace, "Another later lesson.")
+    assert not unsound(folder)
+
+
+def test_a_second_upgrade_keeps_a_second_copy(tmp_path: Path) -> None:
+    for number in range(2):
+        path = tmp_path / "winnow.db"
+        path.unlink(missing_ok=True)
+        old_file(path, "m002_engine")
+        with closing(sqlite3.connect(path)) as db:
+            db.execute(f"UPDATE versions SET message = 'number {number}' WHERE number = 1")
+            db.commit()
+        Store(path, ticking())
+    found = []
+    for copy in sorted(tmp_path.glob("winnow.before-*")):
+        with closing(sqlite3.connect(copy)) as db:
+            found += db.execute("SELECT message FROM versions WHERE number = 1").fetchall()
+    assert sorted(found) == [("number 0",), ("number 1",)]
+
+
+def test_a_damaged_file_is_not_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "winnow.db"
+    old_file(path, "m002_engine")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute("INSERT INTO trajectories VALUES ('nobody', x'00')")
+        db.commit()
+    with pytest.raises(InputError, match="damaged"):
+        Store(path, ticking())
+    with closing(sqlite3.connect(path)) as db:
+        names = [n for (n,) in db.execute("SELECT name FROM _sqlite_migrations")]
+    assert names == ["m001_first"]
+
+
+def test_a_restore_waits_for_nobody_who_works(workspace: Workspace, care: Care) -> None:
+    made = care.backup(None, "ann")
+    with seat(workspace.folder), pytest.raises(BusyError, match="worker is at work"):
+        care.restore(made.path, "ann")
+    with FileLock(workspace.folder / "locks" / "R1.lock"), pytest.raises(BusyError, match="works on R1"):
+        care.restore(made.path, "ann")
+    care.restore(made.path, "ann")
+
+
+@pytest.mark.parametrize("harm", ["no database", "torn"])
+def test_a_damaged_workspace_is_replaced_and_its_files_are_kept_as_they_are(
+    harm: str, workspace: Workspace, care: Care
+) -> None:
+    dump = workspace.store.dump()
+    made = care.backup(None, "ann")
+    path = workspace.folder / "winnow.db"
+    workspace.store.tasks._database.close()
+    data = path.read_bytes()
+    bad = b"nonsense" * 1000 if harm == "no database" else data[:8192] + bytes(len(data) - 8192)
+    path.write_bytes(bad)
+    done = care.restore(made.path, "ann")
+    assert done.kept is not None
+    assert (done.kept / "winnow.db").read_bytes() == bad
+    assert log_free(Workspace(workspace.folder).store.dump()) == log_free(dump)
+
+
+def test_a_workspace_can_be_restored_where_none_is(care: Care, tmp_path: Path) -> None:
+    made = care.backup(tmp_path / "x.zip", "ann")
+    done = Care(tmp_path / "new", ticking()).restore(made.path, "ann")
+    assert done.kept is None
+    assert Workspace(tmp_path / "new").store.versions.head() == 1
+
+
+def test_the_commands_say_where_it_is_and_how_to_go_back(
+    workspace: Workspace, care: Care, tmp_path: Path
+) -> None:
+    def winnow(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, [*words, "--workspace", str(workspace.folder)])
+        return done.exit_code, done.output
+
+    code, said = winnow("backup", str(tmp_path / "b.zip"))
+    assert (code, f"winnow restore {tmp_path / 'b.zip'}" in said) == (0, True)
+    assert winnow("backup", str(tmp_path / "b.zip"))[0] == 2
+    code, said = winnow("restore", str(tmp_path / "b.zip"))
+    assert (code, "To go back: winnow restore" in said) == (0, True)
+    with seat(workspace.folder):
+        assert winnow("restore", str(tmp_path / "b.zip"))[0] == 3
+    elsewhere = CliRunner().invoke(main, ["backup", "--workspace", str(tmp_path / "none")])
+    assert elsewhere.exit_code == 2
+    assert not (tmp_path / "none").exists()
+
+
+# -- killed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@posix
+def test_a_restore_that_is_killed_leaves_the_old_or_the_new(
+    workspace: Workspace, care: Care, tmp_path: Path
+) -> None:
+    made = care.backup(tmp_path / "b.zip", "ann")
+    backed_up = log_free(workspace.store.dump())
+    publish(workspace, "Answer with two words.")
+    present = log_free(workspace.store.dump())
+    workspace.store.tasks._database.close()
+    copy = tmp_path / "copy"
+    command = ["core", "restore", str(made.path), "--workspace", str(copy)]
+    total = instants(command, stdin=b"") if fresh_copy(workspace.folder, copy) else 0
+    seen = set()
+    for nth in chosen(total, 5, seed=1):
+        fresh_copy(workspace.folder, copy)
+        assert kill_before(command, nth)
+        assert not unsound(copy)
+        now = log_free(Workspace(copy).store.dump())
+        assert now in (backed_up, present)
+        seen.add(now == present)
+    assert True in seen
+
+
+@pytest.mark.slow
+@posix
+def test_a_backup_that_is_killed_leaves_no_half_file_under_its_name(
+    workspace: Workspace, care: Care, tmp_path: Path
+) -> None:
+    dump = workspace.store.dump()
+    target = tmp_path / "b.zip"
+    command = ["core", "backup", str(target), "--workspace", str(workspace.folder)]
+    total = instants(command)
+    target.unlink()
+    for nth in chosen(total, 3, seed=2):
+        assert kill_before(command, nth)
+        if target.exists():
+            Care(tmp_path / f"{nth}", ticking()).restore(target, "ann")
+            target.unlink()
+        assert workspace.store.dump() == dump
+    assert kill_after(command, 0.01) or target.exists()
