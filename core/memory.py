@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -129,6 +129,29 @@ def select(
     )
 
 
+def learned_elsewhere(experiences: Sequence[Experience], domains: Collection[str], model: str) -> str:
+    """Says that lessons for some domains were learned on another model than the one that will read them.
+
+    Empty where they were not. A lesson of a person belongs to no model.
+
+    >>> told = Experience(id="E-0001", text="Read the file first.", learned_on="small-1")
+    >>> learned_elsewhere([told], ["sums"], "large-2")
+    '1 of 1 lessons was learned on another model than large-2: small-1 (1). They may help less there, or harm.'
+    """
+    meant = [e for e in experiences if e.status == "live" and e.domain in (*domains, GENERAL)]
+    others = Counter(e.learned_on for e in meant if e.learned_on not in ("", model))
+    if not others:
+        return ""
+    n = others.total()
+    named = ", ".join(
+        f"{name} ({k})" for name, k in sorted(others.items(), key=lambda one: (-one[1], one[0]))
+    )
+    return (
+        f"{n} of {len(meant)} lessons {'was' if n == 1 else 'were'} learned on another model than {model}: {named}. "
+        "They may help less there, or harm."
+    )
+
+
 def _id_order(experience: Experience) -> tuple[int, str]:
     return len(experience.id), experience.id  # E-10000 comes after E-9999
 
@@ -141,8 +164,9 @@ def _scores(candidates: Sequence[Experience], query: str, embed: Embed | None) -
     """Score of each candidate, rounded so that the last bits of a matrix product cannot reorder them."""
     cosines = [0.0] * len(candidates)
     if embed is not None:
-        vectors = embed([query, *(e.text for e in candidates)])
-        cosines = [float(c) for c in cosine_of(vectors[:1], vectors[1:])[0]]
+        # Apart: the texts are the same for the next task, and whoever embeds may remember them.
+        asked, known = embed([query]), embed([e.text for e in candidates])
+        cosines = [float(c) for c in cosine_of(asked, known)[0]]
     return {
         e.id: round((1 - CONFIDENCE_WEIGHT) * cosine + CONFIDENCE_WEIGHT * e.confidence, 5)
         for e, cosine in zip(candidates, cosines, strict=True)

@@ -24,8 +24,11 @@ class VerifierSpec(Record):
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-Role = Literal["rollout", "extraction", "judge"]
+Role = Literal["rollout", "extraction", "judge", "embedding"]
+"""What an endpoint may be used for."""
+
 ROLES: tuple[Role, ...] = ("rollout", "extraction", "judge")
+"""Those of them that take a chat model."""
 
 
 class Endpoint(Record):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import click
 
 from core.cli.desk import Desk, table, verb
 from core.errors import InputError
-from core.settings import ROLES, Endpoint
+from core.settings import Endpoint, Role
 
 
 @click.group()
@@ -76,7 +77,14 @@ def list_endpoints(desk: Desk) -> None:
 @verb(endpoints, "test")
 @click.argument("name")
 def test(desk: Desk, name: str) -> None:
-    """Ask an endpoint a few short questions and tell what it can do."""
+    """Ask an endpoint a few short questions and tell what it can do; one that only embeds is given a text."""
+    held = [role for role, holder in desk.workspace.models.roles().items() if holder == name]
+    if held == ["embedding"]:
+        made = desk.workspace.models.test_embedder()
+        desk.answer(
+            made, f"{name} gives vectors of {made.dimension} numbers in {made.latency_s:.2f} s: {made.model}."
+        )
+        return
     result = desk.workspace.models.test(name)
     if result.problem:
         desk.answer(result, f"{name}: {result.problem}")
@@ -103,9 +111,14 @@ def remove(desk: Desk, name: str) -> None:
 
 
 @verb(endpoints, "role")
-@click.argument("role", type=click.Choice(ROLES))
+@click.argument("role", type=click.Choice(get_args(Role)))
 @click.argument("name", required=False)
 def role(desk: Desk, role: str, name: str | None) -> None:
-    """Give a ROLE (rollout, extraction, judge) to endpoint NAME; without a name, to none."""
+    """Give a ROLE (rollout, extraction, judge, embedding) to endpoint NAME; without a name, to none.
+
+    Without an endpoint, rollouts come from the embedded model and vectors from the embedded all-MiniLM-L6-v2. Vectors
+    of different models are kept apart: a change has them computed anew, and changing back costs nothing.
+    """
     desk.workspace.models.set_role(role, name, desk.who)  # type: ignore[arg-type]  # click checked it
-    desk.answer({"role": role, "endpoint": name}, f"{role}: {name or 'nobody'}")
+    holder = desk.workspace.models.roles()[role]  # type: ignore[index]
+    desk.answer({"role": role, "endpoint": holder}, f"{role}: {holder or 'nobody'}")

@@ -1,10 +1,18 @@
-"""Vectors of texts, by text and model; vectors of different models are never mixed."""
+"""Vectors of texts, by text and model; vectors of different models never meet.
+
+1. A model's vectors all have one dimension, which is kept beside its name; others are refused.
+2. A vector is asked for by the name of its model: after a change of the model everything is computed anew, and
+   going back to the former one costs nothing.
+3. A vector that is not a number in all its places is refused: it would be neither near to nor far from anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from core.errors import ModelUnavailableError
 from core.record import content_hash
 from core.store.database import Database
 
@@ -14,37 +22,85 @@ if TYPE_CHECKING:
 
     from core.ports import Embedder
 
+PORTION = 1024
+"""Texts that are embedded before their vectors are stored: a kill loses no more than that."""
+
 
 class Embeddings:
-    """Vectors by text and model; vectors of different models are never mixed."""
+    """Each text is embedded once in the life of a workspace, and once more by another model."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def embed(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
-        """Vectors of the texts, computed once each, shape [len(texts), dimension]."""
+        """Vectors of the texts by one model, shape [len(texts), dimension].
+
+        Raises:
+            ModelUnavailableError: the embedder cannot be had, or gives what cannot be kept.
+        """
         import numpy as np
 
         keys = [content_hash(text) for text in texts]
-        found = {key: blob for key in set(keys) if (blob := self._find(key, embedder.name)) is not None}
+        found = self._find(keys, embedder.name)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        if missing:
-            vectors = embedder.embed(list(missing.values()))
-            found |= {
-                key: vector.astype("<f4").tobytes() for key, vector in zip(missing, vectors, strict=True)
-            }
-            with self._database.writing():
-                for key in missing:
-                    self._database.execute(
-                        "INSERT INTO embeddings VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                        *(key, embedder.name, found[key]),
-                    )
+        for start in range(0, len(missing), PORTION):
+            part = list(missing)[start : start + PORTION]
+            vectors = embedder.embed([missing[key] for key in part])
+            blobs = [vector.astype("<f4").tobytes() for vector in vectors]
+            self.put(embedder.name, dict(zip(part, blobs, strict=True)))
+            found |= zip(part, blobs, strict=True)
         if not texts:
             return np.zeros((0, embedder.dimension), dtype=np.float32)
-        return np.stack([np.frombuffer(found[key], dtype="<f4") for key in keys])
+        return np.frombuffer(b"".join(found[key] for key in keys), dtype="<f4").reshape(len(keys), -1)
 
-    def _find(self, key: str, model: str) -> bytes | None:
-        found: bytes | None = self._database.value(
-            "SELECT vector FROM embeddings WHERE text_key = ? AND model = ?", key, model
+    def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
+        """Keep vectors, as little-endian 32-bit floats, by the hash of their texts; one that is there stays.
+
+        Raises:
+            ModelUnavailableError: they have another dimension than the model's, or hold something that is no number.
+        """
+        import numpy as np
+
+        if not vectors:
+            return
+        with self._database.writing():
+            size = self.dimension(model) or len(next(iter(vectors.values()))) // 4
+            for blob in vectors.values():
+                if len(blob) != 4 * size or not size:
+                    raise ModelUnavailableError(
+                        f"The embedding model {model} gave a vector of {len(blob) // 4} numbers, but its vectors have "
+                        f"{size}: it is another model under the same name. Give it another name, and its vectors are "
+                        "kept apart."
+                    )
+                if not np.isfinite(np.frombuffer(blob, dtype="<f4")).all():
+                    raise ModelUnavailableError(
+                        f"The embedding model {model} gave a vector that holds something that is no number."
+                    )
+            self._database.execute(
+                "INSERT INTO embedding_models VALUES (?, ?) ON CONFLICT DO NOTHING", model, size
+            )
+            for key, blob in vectors.items():
+                self._database.execute(
+                    "INSERT INTO embeddings (text_key, model, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    *(key, model, blob),
+                )
+
+    def dimension(self, model: str) -> int | None:
+        """Numbers in a vector of a model; None where it never gave one."""
+        found: int | None = self._database.value(
+            "SELECT dimension FROM embedding_models WHERE model = ?", model
         )
         return found
+
+    def models(self) -> dict[str, int]:
+        """Dimension of each model that ever gave a vector here, by its name."""
+        rows = self._database.rows("SELECT model, dimension FROM embedding_models ORDER BY model")
+        return {row["model"]: row["dimension"] for row in rows}
+
+    def _find(self, keys: Sequence[str], model: str) -> dict[str, bytes]:
+        rows = self._database.rows(
+            "SELECT text_key, vector FROM embeddings WHERE model = ?1"
+            " AND text_key IN (SELECT value FROM json_each(?2))",
+            *(model, json.dumps(list(dict.fromkeys(keys)))),
+        )
+        return {row["text_key"]: row["vector"] for row in rows}

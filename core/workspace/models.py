@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
 from core.errors import InputError, NotFoundError
 from core.ports import Wishes, go
-from core.settings import EMBEDDED, ROLES, Endpoint, Role
+from core.record import Record
+from core.settings import EMBEDDED, Endpoint, Role
 from core.store import Store
 
 if TYPE_CHECKING:
     from core.llm import Access, Address, Budget, Connect, Entry, Kept, Probe
     from core.ports import Embedder
+
+
+class Embedding(Record):
+    """What a trial of the embedder showed."""
+
+    model: str
+    """The name that its vectors are kept under."""
+    dimension: int
+    """Numbers in a vector."""
+    latency_s: float
+    """Seconds for one short text, loading included."""
 
 
 class Models:
@@ -76,9 +90,10 @@ class Models:
         self._store.endpoints.remove(name, actor)
 
     def roles(self) -> dict[Role, str | None]:
-        """Which endpoint has which role. Rollouts fall to the embedded model, the others to nobody."""
+        """Which endpoint has which role. Rollouts and embeddings fall to the embedded models, the others to nobody."""
         chosen = self._store.endpoints.roles()
-        return {role: chosen.get(role, EMBEDDED if role == "rollout" else None) for role in ROLES}
+        fallback = {"rollout": EMBEDDED, "embedding": EMBEDDED}
+        return {role: chosen.get(role, fallback.get(role)) for role in get_args(Role)}
 
     def set_role(self, role: Role, name: str | None, actor: str) -> None:
         """Give a role to an endpoint.
@@ -124,15 +139,44 @@ class Models:
 
         return asyncio.run(probe(self.get(name), connect=connection, ledger=WorkspaceLedger(self._store)))
 
-    def embedder(self) -> Embedder:
-        """The embedded sentence embedder.
+    def embedder(self, access: Access | None = None) -> Embedder:
+        """Who makes vectors: the endpoint with the role "embedding", else all-MiniLM-L6-v2 on this machine.
+
+        Whoever compares vectors takes one embedder for all of them: then they are of one model, whatever role is
+        given to whom meanwhile.
+
+        Args:
+            access: of the run that it is for: its requests count against the caps of the run, and are booked under
+                it. Nothing else asks for it.
 
         Raises:
-            ModelUnavailableError: it cannot be fetched.
+            NotFoundError: the endpoint with the role is gone.
+            InputError: it has no base URL, or sets fields that are not its own.
         """
         from core.embedder import MiniLM
 
-        return MiniLM()
+        name = self.roles()["embedding"]
+        if name is None or name == EMBEDDED:
+            return MiniLM()
+        from core.llm import Terms
+        from core.llm.embeddings import OpenAIEmbedder, space_of
+
+        endpoint = self.get(name)
+        space = space_of(endpoint)
+        terms = replace(access.terms if access else Terms(), ledger=VectorLedger(self._store, space))
+        return OpenAIEmbedder(endpoint, connection(endpoint), terms, self._store.embeddings.dimension(space))
+
+    def test_embedder(self) -> Embedding:
+        """Have the embedder embed a short text anew, and tell what it can do.
+
+        Raises:
+            ModelUnavailableError: it cannot be had.
+        """
+        embedder = self.embedder()
+        started = time.perf_counter()
+        vectors = embedder.embed(["Read the file first."])
+        took_s = time.perf_counter() - started
+        return Embedding(model=embedder.name, dimension=vectors.shape[1], latency_s=took_s)
 
 
 def embedded() -> Endpoint:
@@ -163,6 +207,25 @@ class WorkspaceLedger:
     def write(self, replies: Sequence[Kept], sent: Sequence[Entry]) -> None:
         with self._store.writing():
             self._store.calls.put_many(replies)
+            self._store.spending.book(sent)
+
+
+class VectorLedger:
+    """A `core.llm.Ledger` for the vectors of one model: by the hash of the text, each in its text form."""
+
+    def __init__(self, store: Store, space: str) -> None:
+        self._store = store
+        self._space = space
+
+    def get(self, key: str) -> str | None:
+        """None: `core.store.Embeddings` asks only for vectors that are not there."""
+        return None
+
+    def write(self, replies: Sequence[Kept], sent: Sequence[Entry]) -> None:
+        from core.llm.embeddings import unpacked
+
+        with self._store.writing():
+            self._store.embeddings.put(self._space, {key: unpacked(vector) for key, vector in replies})
             self._store.spending.book(sent)
 
 

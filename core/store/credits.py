@@ -1,0 +1,154 @@
+"""What lessons earned: a ledger of credits, folded into the library when a version is made (DESIGN 2.7).
+
+A run has pinned a version, so what it credits stays *pending*: it shows beside a lesson, and moves the lesson's
+confidence, uses and wins in the next version only. A version holds all credits that were folded in it or before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from core.credit import Credit, fold
+from core.library import Library
+from core.record import canonical_json
+from core.store.database import Database, Row
+from core.store.events import Events
+
+COLUMNS = "experience_id, source, followers, others, better, in_sample"
+
+
+class Credits:
+    def __init__(self, database: Database, events: Events) -> None:
+        self._database = database
+        self._events = events
+
+    def record(self, credits: Iterable[Credit]) -> int:
+        """Write credits down; gives the number of those that are new.
+
+        One that is there already is replaced while it is pending (its group was rescored, say), and stays as it is
+        once it was folded into a version: repeating changes nothing.
+        """
+        at = self._events.clock()
+        new = 0
+        with self._database.writing():
+            for credit in credits:
+                key = (credit.experience_id, credit.source)
+                new += not self._database.value(
+                    "SELECT 1 FROM credits WHERE experience_id = ? AND source = ?", *key
+                )
+                self._database.execute(
+                    f"INSERT INTO credits ({COLUMNS}, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+                    " ON CONFLICT (experience_id, source) DO UPDATE SET followers = ?3, others = ?4, better = ?5,"
+                    " in_sample = ?6 WHERE folded_in IS NULL",
+                    *key,
+                    credit.followers,
+                    credit.others,
+                    credit.better,
+                    credit.in_sample,
+                    at,
+                )
+        return new
+
+    def pending(self) -> list[Credit]:
+        """What the next version will fold in, lessons that are no longer live included."""
+        rows = self._database.rows(
+            f"SELECT {COLUMNS} FROM credits WHERE folded_in IS NULL ORDER BY experience_id, source"
+        )
+        return [_credit(row) for row in rows]
+
+    def of(self, experience_id: str) -> list[tuple[Credit, int | None]]:
+        """Each credit of a lesson with the version that it was folded into; None = pending."""
+        rows = self._database.rows(
+            f"SELECT {COLUMNS}, folded_in FROM credits WHERE experience_id = ? ORDER BY source", experience_id
+        )
+        return [(_credit(row), version) for row in rows for version in [row.pop("folded_in")]]
+
+    def from_sources(self, sources: Sequence[str]) -> list[Credit]:
+        """The credits of some groups or entries of a log."""
+        rows = self._database.rows(
+            f"SELECT {COLUMNS} FROM credits WHERE source IN (SELECT value FROM json_each(?))"
+            " ORDER BY experience_id, source",
+            json.dumps(list(sources)),
+        )
+        return [_credit(row) for row in rows]
+
+    def fold(self, library: Library, *, into: int, actor: str, since: int | None = None) -> Library:
+        """Fold pending credits into a library that is about to become a version, in the transaction that saves it.
+
+        Before publishing this is the parent, before any change is applied: so a merge sums up what was earned, and
+        takes the highest confidence. For a rollback it is the old version, and what was folded in after it is
+        folded in again: credits are facts, which a rollback does not undo.
+
+        Args:
+            library: the parent, or the version that is rolled back to.
+            into: number of the version that is made.
+            actor: who makes it.
+            since: of a rollback, the version that is rolled back to.
+        """
+        live = {e.id for e in library}
+        with self._database.writing():
+            rows = self._database.rows(
+                f"SELECT {COLUMNS}, folded_in FROM credits WHERE folded_in IS NULL OR folded_in > ?",
+                into if since is None else since,
+            )
+            rows = [row for row in rows if row["experience_id"] in live]
+            for row in rows:
+                if row.pop("folded_in") is None:
+                    self._database.execute(
+                        "UPDATE credits SET folded_in = ? WHERE experience_id = ? AND source = ?",
+                        *(into, row["experience_id"], row["source"]),
+                    )
+            if rows:
+                self._events.append(actor, "credits.folded", str(into), credits=len(rows))
+        return fold(library, (_credit(row) for row in rows))
+
+    def cite(self, used: Mapping[str, Sequence[str]]) -> None:
+        """Keep which lessons the summary of each rollout says that it followed; by rollout id."""
+        with self._database.writing():
+            for rollout_id, ids in used.items():
+                self._database.execute(
+                    "INSERT INTO citations VALUES (?1, ?2) ON CONFLICT (rollout_id) DO UPDATE SET used = ?2",
+                    *(rollout_id, canonical_json(list(ids))),
+                )
+
+    def cited(self, group_id: str) -> dict[str, tuple[str, ...]]:
+        """What the summaries of a group cite; a rollout that nobody summed up is absent."""
+        rows = self._database.rows(
+            "SELECT c.rollout_id, c.used FROM citations c JOIN rollouts r ON r.id = c.rollout_id"
+            " WHERE r.group_id = ?",
+            group_id,
+        )
+        return {row["rollout_id"]: tuple(json.loads(row["used"])) for row in rows}
+
+    def tasks_behind(self, version: int) -> dict[str, frozenset[str]]:
+        """Ids of the tasks that each lesson was learned from, up to a version.
+
+        Those of the groups in the evidence of its proposals and of the lessons that were merged into it, and tasks
+        of the very same text.
+        """
+        rows = self._database.rows(
+            "SELECT DISTINCT s.experience_id, same.id AS task_id FROM experience_states s"
+            " JOIN proposals p ON p.id = s.proposal_id JOIN json_each(p.body, '$.evidence.group_ids') e"
+            " JOIN groups g ON g.id = e.value JOIN tasks t ON t.id = g.task_id"
+            " JOIN tasks same ON same.text_key = t.text_key WHERE s.from_version <= ?",
+            version,
+        )
+        behind: defaultdict[str, set[str]] = defaultdict(set)
+        for row in rows:
+            behind[row["experience_id"]].add(row["task_id"])
+        merges = self._database.rows(
+            "SELECT experience_id, merged_into FROM experience_states WHERE merged_into IS NOT NULL"
+            " AND from_version <= ? ORDER BY from_version",
+            version,
+        )
+        for merge in merges:  # in the order in which they happened, so that a chain of them is followed
+            behind[merge["merged_into"]] |= behind[merge["experience_id"]]
+        return {experience_id: frozenset(tasks) for experience_id, tasks in behind.items()}
+
+
+def _credit(row: Row) -> Credit:
+    known = {k: row[k] for k in ("experience_id", "source", "followers", "others")}
+    better = None if row["better"] is None else bool(row["better"])
+    return Credit(**known, better=better, in_sample=bool(row["in_sample"]))

@@ -1,0 +1,227 @@
+"""What the lessons of a run earned: who followed which, and what came of it (`core.credit` has the rules).
+
+A rollout *follows* a lesson where the counted features that the lesson's text speaks of hold for it; of a lesson
+that speaks of nothing that can be counted, where its Stage-1 summary cites it. What was counted goes before what a
+model says; where neither tells, the rollout takes no part.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from core.credit import Attempt, Credit, credited, weigh
+from core.evidence.answer_features import Asked
+from core.evidence.features import Feature
+from core.evidence.seen import features_of
+from core.experience import Experience
+from core.extraction.sayings import Names, Saying, sayings
+from core.record import Record, content_hash
+from core.rollout import Group, Rollout, Task
+from core.store import Store
+
+if TYPE_CHECKING:
+    from core.extraction.with_model import Taught
+    from core.packs.usage_log import UsageEntry
+
+Holding = frozenset[str]
+"""Names of the features that hold for one rollout."""
+
+
+class Earned(Record):
+    """What one lesson earned in one run."""
+
+    experience_id: str
+    text: str
+    groups: int
+    """In which it was followed: its uses."""
+    better: int
+    """Of them, those where its followers earned more than their siblings: its wins."""
+    worse: int
+    in_sample: int
+    """Of them, those whose task it was learned from."""
+    confidence: float
+    """In the newest version."""
+    pending: float
+    """With everything that the next version will fold in."""
+
+
+class Crediting:
+    """Credits lessons with what came of them. What it writes down is pending until a version is made."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._texts = lru_cache(maxsize=8)(self._texts_of)
+        self._behind = lru_cache(maxsize=8)(store.credits.tasks_behind)
+        """What stands behind a version does not change: it is read once."""
+
+    def credit_group(self, group: Group, task: Task, taught: Taught | None = None) -> list[Credit]:
+        """Credit the lessons that a group was given, and keep what its summaries cite; again, it changes nothing.
+
+        Final tasks only report (DESIGN 2.10): they credit nothing. A lesson that nobody followed has a credit only
+        where it was learned from this very task.
+
+        Args:
+            group: finished, with its trajectories.
+            task: what was tried.
+            taught: what a model made of it; None takes what earlier summaries cited.
+        """
+        if taught is not None:
+            self._store.credits.cite({s.rollout_id: s.used for s in taught.summaries})
+        if task.split == "final" or not any(r.injected for r in group.rollouts):
+            return []
+        found = [c for c in self._weighed(group, task) if c.used or c.in_sample]
+        self._store.credits.record(found)
+        return found
+
+    def credit_run(self, run_id: str) -> list[Earned]:
+        """Credit all groups of a run that have rollouts, and say what its lessons earned, by their ids.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        self._store.runs.get(run_id)
+        credits: list[Credit] = []
+        with self._store.writing():
+            for group_id in self._store.scores.group_ids(run_id):
+                group = self._store.groups.get(group_id)
+                task = self._store.tasks.find(group.task_id)
+                if task is not None:
+                    credits += self.credit_group(group, task)
+        return self._earned(credits)
+
+    def credit_usage(self, entries: Sequence[UsageEntry]) -> None:
+        """Credit shipped lessons with what a usage log tells; a `core.packs.usage_log.Credit`.
+
+        Attempts at one task with the same pack and model are siblings; one without a task's name stands alone: it
+        is a use, and no contrast.
+        """
+        siblings: defaultdict[tuple[str, ...], list[UsageEntry]] = defaultdict(list)
+        for entry in entries:
+            task = entry.task or entry.key
+            siblings[entry.pack.sha256, entry.pack.name, str(entry.pack.version), entry.model, task].append(
+                entry
+            )
+        credits = []
+        for together in siblings.values():
+            source = f"usage:{content_hash(sorted(e.key for e in together))[:16]}"
+            for experience_id in sorted({i for e in together for i in e.injected}):
+                attempts = [
+                    Attempt(None if e.followed is None else experience_id in e.followed, e.outcome)
+                    for e in together
+                    if experience_id in e.injected
+                ]
+                credits.append(weigh(experience_id, source, attempts))
+        self._store.credits.record(c for c in credits if c.used)
+
+    def in_sample(self, task_id: str, experience_ids: Sequence[str], version: int) -> tuple[str, ...]:
+        """Those of the lessons that were learned from this very task, up to a version: on it they prove nothing."""
+        behind = self._behind(version)
+        return tuple(i for i in experience_ids if task_id in behind.get(i, ()))
+
+    def _weighed(self, group: Group, task: Task) -> list[Credit]:
+        rollouts = [r for r in group.rollouts if r.error is None]
+        texts = self._texts(group.library_version)
+        given = dict.fromkeys(i for r in rollouts for i in r.injected.values() if i in texts)
+        own = set(self.in_sample(task.id, list(given), group.library_version))
+        cited = self._store.credits.cited(group.id)
+        held = _held(task, rollouts)
+        extrinsic = any(r.extrinsic is not None for r in rollouts)
+        credits = []
+        for experience_id in given:
+            followed = follows(texts[experience_id], held)
+            if followed is None:
+                followed = [experience_id in cited[r.id] if r.id in cited else None for r in rollouts]
+            attempts = [
+                Attempt(did, r.extrinsic if extrinsic else r.reward)
+                for r, did in zip(rollouts, followed, strict=True)
+                if experience_id in r.injected.values()
+            ]
+            credits.append(weigh(experience_id, group.id, attempts, in_sample=experience_id in own))
+        return credits
+
+    def _texts_of(self, version: int) -> dict[str, str]:
+        return {e.id: e.text for e in self._store.versions.library(version)}
+
+    def _earned(self, credits: Sequence[Credit]) -> list[Earned]:
+        by_id: defaultdict[str, list[Credit]] = defaultdict(list)
+        for credit in credits:
+            if credit.used:
+                by_id[credit.experience_id].append(credit)
+        library = self._store.versions.library()
+        waiting = self._store.credits.pending()
+        return [
+            _told(library.experiences[i], own, [c for c in waiting if c.experience_id == i])
+            for i, own in sorted(by_id.items())
+            if i in library.experiences
+        ]
+
+
+def follows(text: str, held: Sequence[frozenset[Feature]]) -> list[bool | None] | None:
+    """Whether each rollout of a group does what a lesson says, as far as it was counted.
+
+    A lesson that says several things is followed where all of them are done. Of the features that would show a thing
+    the first one counts in which the rollouts differ, or the first one. What a lesson says of an error does not
+    concern a rollout that met none.
+
+    Args:
+        text: the lesson.
+        held: the features of each rollout.
+
+    Returns:
+        By rollout, None where the lesson does not concern it; or None, where the lesson speaks of nothing that is
+        counted.
+    """
+    names = Names.of(sorted(frozenset().union(*held), key=lambda f: f.name))
+    said = [one for one in _sayings(text, names) if one.features]
+    if not said:
+        return None
+    holding = [frozenset(f.name for f in features) for features in held]
+    found: list[bool | None] = []
+    for own in holding:
+        done = [_does(one, own, holding) for one in said if _concerns(one, own)]
+        found.append(all(done) if done else None)
+    return found
+
+
+def _does(saying: Saying, own: Holding, all_of_group: Sequence[Holding]) -> bool:
+    telling = [n for n in saying.features if 0 < sum(n in h for h in all_of_group) < len(all_of_group)]
+    shown = telling[:1] or saying.features[:1]
+    if saying.subject[0] == "recovery":  # what was called next has a feature of its own each
+        shown = list(saying.features)
+    return any(n in own for n in shown) == saying.do
+
+
+def _concerns(saying: Saying, own: Holding) -> bool:
+    if saying.subject[0] != "recovery":
+        return True
+    _, error, tool, _ = saying.subject
+    return any(
+        n.startswith(f"recovery={error}|" if error else "recovery=") and (not tool or f"|{tool}|" in n)
+        for n in own
+    )
+
+
+@lru_cache(maxsize=4096)
+def _sayings(text: str, names: Names) -> tuple[Saying, ...]:
+    return sayings(text, names)
+
+
+def _held(task: Task, rollouts: Sequence[Rollout]) -> list[frozenset[Feature]]:
+    asked = Asked.of(task)
+    return [frozenset(features_of(asked, r.trajectory)) for r in rollouts]
+
+
+def _told(experience: Experience, own: Sequence[Credit], waiting: Sequence[Credit]) -> Earned:
+    return Earned(
+        experience_id=experience.id,
+        text=experience.text,
+        groups=len(own),
+        better=sum(c.better is True for c in own),
+        worse=sum(c.better is False for c in own),
+        in_sample=sum(c.in_sample for c in own),
+        confidence=experience.confidence,
+        pending=credited(experience, waiting).confidence,
+    )
