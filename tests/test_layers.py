@@ -40,6 +40,8 @@ LAYERS = [
             "library",
             "similarity",
             "compression",
+            "audits",
+            "credit",
             "prior",
             "injection",
             "words",
