@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from core.cli.desk import Desk, plural, verb
+from core.cli.desk import Desk, one_line, plural, verb
 from core.errors import InputError
 
 
@@ -19,7 +19,10 @@ def pack() -> None:
 
 @verb(pack, "export")
 @click.option(
-    "--form", default="pack", show_default=True, help="pack, prompt, agents-md, skill, csv or json."
+    "--form",
+    default="pack",
+    show_default=True,
+    help="pack, prompt, agents-md, skill, loader, agent-yaml, playbook, csv or json.",
 )
 @click.option("--version", "number", type=int, help="Of this version; default: the newest.")
 @click.option(
@@ -31,13 +34,18 @@ def pack() -> None:
 @click.option("--name", default="winnow", show_default=True, help="Name of the pack.")
 @click.option("--domain", help="Only what is injected for tasks of this domain.")
 @click.option("--force", is_flag=True, help="Write over a file that holds something else.")
-@click.option("--no-provenance", is_flag=True, help="Leave out who and what the lessons came from.")
+@click.option(
+    "--no-provenance", "--redact", is_flag=True, help="Leave out who and what the lessons came from."
+)
 def export(
     desk: Desk, form: str, number: int | None, output: Path | None, no_provenance: bool, **what: Any
 ) -> None:
     """Export a version. The same version gives the same bytes.
 
     The form agents-md is written into a marked region of an existing file; the rest of that file is not touched.
+    The form loader is a Python file that injects by domain and token budget and can log how the lessons did.
+    What is kept and what is left out is said. What looks like a secret, or a lesson that names a path in somebody's
+    home folder, is refused; local paths elsewhere are taken out.
     """
     shipping = desk.workspace.shipping
     if str(output) == "-":
@@ -54,9 +62,52 @@ def export(
         "sha256": done.sha256,
         "version": done.version,
         "experiences": done.experiences,
+        "redaction": done.redaction.model_dump(mode="json"),
     }
     line = f"{target}: version {done.version}, {plural(done.experiences, 'experience')}, sha256 {done.sha256}"
-    desk.answer(result, line)
+    told = done.redaction
+    lines = [line, f"In it: {'; '.join(told.kept)}.", f"Not in it: {'; '.join(told.left_out)}."]
+    if told.paths:
+        lines.append(f"{plural(told.paths, 'local path was', 'local paths were')} taken out.")
+    desk.answer(result, *lines)
+
+
+@verb(pack, "import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--form", help="pack, json, playbook, agent-yaml or csv; without it, the content tells.")
+@click.option("--domain", help="Domain of lessons whose file names none; default: general.")
+@click.option("--dry-run", is_flag=True, help="Only say what would come in.")
+def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dry_run: bool) -> None:
+    """Import a pack, or a library that another system wrote: its lessons become proposals.
+
+    What the library or an open proposal says already is joined with it. The same file again changes nothing.
+    """
+    if not file.is_file():
+        raise InputError(f"There is no file {file}.")
+    done = desk.workspace.shipping.arriving.library(
+        file.read_bytes(), file.name, desk.who, form=form, domain=domain, dry_run=dry_run
+    )
+    if done.before:
+        desk.answer(
+            done,
+            f"{file.name} was imported at {done.before.imported_at} by {done.before.actor}: nothing changed.",
+        )
+        return
+    lines = [f"{plural(done.lessons, 'lesson')} in {done.source}, read as {done.form}."]
+    for new in done.new:
+        what = f"{new.proposal_id or 'new'} ({one_line(new.their_id or new.place, 40)}): {one_line(new.text)}"
+        lines.append(f"  {what}" + (f" [near {', '.join(new.near)}]" if new.near else ""))
+        if new.too_long:
+            lines.append(f"    {new.words} words: edit it before it can be approved.")
+    lines += [f"  says what {j.into} says: {one_line(j.text)}" for j in done.joined]
+    if done.aside:
+        lines.append(f"{plural(len(done.aside), 'part')} kept aside:")
+        lines += [f"  {each.place}: {one_line(each.reason, 200)}" for each in done.aside[:20]]
+    lines += [f"Note: {one_line(note, 200)}." for note in done.notes]
+    joined = plural(len(done.joined), "was", "were")
+    lines.append(f"{plural(len(done.new), 'proposal')}; {joined} there already.")
+    lines.append("Nothing was written." if dry_run else "Next: winnow review list")
+    desk.answer(done, *lines, set_aside=bool(done.aside))
 
 
 @verb(pack, "verify")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -75,6 +76,7 @@ class Reading:
     lessons: list[ForeignLesson] = field(default_factory=list)
     aside: list[Aside] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
+    _places: Counter[str] = field(default_factory=Counter)
 
     def lesson(self, place: str, their_id: str, text: str, claims: Claims | None = None) -> None:
         """Take a lesson, or set it aside where it cannot be one.
@@ -82,6 +84,9 @@ class Reading:
         Raises:
             PackError: it holds NUL or half of a surrogate pair, or the file holds too many.
         """
+        self._places[place] += 1
+        if (count := self._places[place]) > 1:
+            place = f"{place} (its {count}th)"  # a place names one lesson
         claims = claims or Claims()
         named = (their_id, claims.domain, claims.section, claims.learned_on)
         check_text_only([text, claims.kind, *named], place.capitalize())

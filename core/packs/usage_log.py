@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
@@ -63,7 +63,7 @@ class UsageEntry(Record):
         """The entry's hash: the same entry again is no new one."""
         return content_hash(self.model_dump(mode="json"))
 
-    def only(self, known: Sequence[str]) -> UsageEntry:
+    def only(self, known: Collection[str]) -> UsageEntry:
         """The entry without the lessons that are not `known`."""
         kept = {i: mark for i, mark in self.injected.items() if i in known}
         followed = None if self.followed is None else tuple(i for i in self.followed if i in kept)

@@ -129,7 +129,7 @@ class Lessons:
 
         Args:
             path: of the log.
-            injection: what was injected; an empty one is worth a line, too, as a sibling to compare with.
+            injection: what was injected.
             task: which task it was; attempts at one task are compared with each other.
             outcome: from 0 (failed) to 1 (solved); None where it is not known, which is not the same as 0.
             followed: labels or ids of the lessons that the attempt cited or followed; None where nobody looked.

@@ -1,4 +1,4 @@
-"""What goes out: a version of the library as a pack, a prompt, or a block for an agent's own files."""
+"""What goes out, a version of the library in one of many forms, and what comes in from elsewhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import hashlib
 from pathlib import Path
 
 from core.errors import InputError
-from core.packs import EXPORTERS, PackCheck, PackContent, verify_pack
+from core.packs import EXPORTERS, READERS, Credit, PackCheck, PackContent, Redaction, verify_pack
 from core.record import Record
 from core.store import Store
+from core.workspace.arriving import Arriving
+from core.workspace.crediting import Crediting
 
 
 class Exported(Record):
@@ -20,13 +22,26 @@ class Exported(Record):
     sha256: str
     version: int
     experiences: int
+    redaction: Redaction
+    """What of the version is in it, and what is not."""
 
 
 class Shipping:
-    """Exports of one workspace."""
+    """Exports and imports of one workspace."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, credit: Credit | None = None) -> None:
+        """Ship from, and receive into, a store.
+
+        Args:
+            store: of the workspace.
+            credit: who credits lessons with what a usage log says; None = this workspace's `Crediting`.
+        """
         self._store = store
+        self.arriving = Arriving(store, credit or (lambda entries: Crediting(store).credit_usage(entries)))
+
+    def readable(self) -> dict[str, str]:
+        """The forms that a library can be imported from, each with what it is."""
+        return {form: reader.about for form, reader in READERS.items()}
 
     def forms(self) -> dict[str, str]:
         """The forms that a version can be exported in, each with what it is for."""
@@ -92,6 +107,7 @@ class Shipping:
             sha256=hashlib.sha256(data).hexdigest(),
             version=content.version.number,
             experiences=len(content.experiences),
+            redaction=exporter.redaction(content),
         )
 
     def write(

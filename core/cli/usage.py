@@ -1,0 +1,43 @@
+"""`winnow usage`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from core.cli.desk import Desk, one_line, plural, verb
+from core.errors import InputError
+
+
+@click.group()
+def usage() -> None:
+    """How shipped lessons did: the logs that the exported Python loader writes."""
+
+
+@verb(usage, "import")
+@click.argument("log", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Only say what would come in.")
+def import_usage(desk: Desk, log: Path, dry_run: bool) -> None:
+    """Read a usage LOG (JSON lines) and credit the lessons that it speaks of.
+
+    Each entry counts once, however often the log is read. Only lessons that this workspace published with the very
+    text that was injected are credited; other ids are counted and shown. What was earned shows beside a lesson and
+    moves its confidence in the next version.
+    """
+    if not log.is_file():
+        raise InputError(f"There is no file {log}.")
+    done = desk.workspace.shipping.arriving.usage(log.read_bytes(), log.name, desk.who, dry_run=dry_run)
+    lines = [
+        f"{plural(done.new, 'new entry', 'new entries')} in {done.source}, {done.known:,} known already."
+    ]
+    lines.append(f"{plural(done.credited, 'entry tells', 'entries tell')} of lessons of this workspace.")
+    if done.unknown:
+        shown = ", ".join(f"{one_line(i, 40)} ({n:,} times)" for i, n in list(done.unknown.items())[:20])
+        lines.append(f"Not credited, since no lesson of that id and text was published here: {shown}.")
+    if done.aside:
+        lines.append(f"{plural(len(done.aside), 'line')} kept aside:")
+        lines += [f"  {each.place}: {one_line(each.reason, 200)}" for each in done.aside[:20]]
+    if dry_run:
+        lines.append("Nothing was written.")
+    desk.answer(done, *lines, set_aside=bool(done.aside))

@@ -1,0 +1,329 @@
+"""What comes in: libraries of others as proposals, and what became of lessons that were shipped.
+
+Nothing of it is trusted: a lesson waits for a person like any other proposal, with a confidence of ours, and a usage
+log speaks only of lessons that this workspace published with that very text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from core.errors import NotFoundError
+from core.experience import GENERAL, MAX_WORDS, Add, Proposal, targets_of, text_of
+from core.extraction.wording import ALIKE, words_of
+from core.library import Library
+from core.packs import Credit, read_library, read_usage
+from core.packs.foreign import Aside, ForeignLesson, ForeignLibrary, domain_or
+from core.packs.usage_log import UsageEntry
+from core.record import Record, content_hash
+from core.store import Store
+from core.store.imports import Import, ImportedLesson
+from core.words import count_words, normalise
+
+EVERYTHING = 1_000_000
+OPEN = ("proposed", "deferred", "stale", "approved")
+COMMON = 400
+"""A word in more texts than this tells nothing about which of them are near."""
+NEAR = 3
+"""Of a lesson, so many near ones are named."""
+
+
+class NewLesson(Record):
+    """A lesson that became a proposal."""
+
+    proposal_id: str
+    """Empty where nothing was written (a dry run)."""
+    place: str
+    their_id: str
+    text: str
+    words: int
+    too_long: bool
+    """It has more than 32 words: it must be edited before it can be approved."""
+    near: tuple[str, ...] = ()
+    """Experiences and proposals that share at least half of their words with it; the reviewer decides."""
+
+
+class JoinedLesson(Record):
+    """A lesson that says, once normalised, what is there already."""
+
+    into: str
+    """An experience, a proposal, or (in a dry run) the place of an earlier lesson of the file."""
+    place: str
+    their_id: str
+    text: str
+
+
+class Arrived(Record):
+    """What came of importing a library: lessons = new + joined, and nothing else was in the file but what is aside."""
+
+    form: str
+    source: str
+    sha256: str
+    name: str
+    version: int | None
+    lessons: int
+    new: tuple[NewLesson, ...] = ()
+    joined: tuple[JoinedLesson, ...] = ()
+    aside: tuple[Aside, ...] = ()
+    notes: tuple[str, ...] = ()
+    before: Import | None = None
+    """The import of the same file before, where there was one: then nothing was changed."""
+    dry_run: bool = False
+
+
+class UsageArrived(Record):
+    """What came of importing a usage log: lines = new + known + aside."""
+
+    source: str
+    new: int
+    known: int
+    """Entries that were there already."""
+    aside: tuple[Aside, ...]
+    credited: int
+    """New entries that tell something about a lesson of this workspace."""
+    unknown: dict[str, int]
+    """Ids that this workspace does not know, or knows with no such text: how many new entries name each."""
+    dry_run: bool = False
+
+
+class Arriving:
+    """Imports into one workspace."""
+
+    def __init__(self, store: Store, credit: Credit) -> None:
+        self._store = store
+        self._credit = credit
+
+    def library(
+        self,
+        data: bytes,
+        source: str,
+        actor: str,
+        *,
+        form: str | None = None,
+        domain: str | None = None,
+        dry_run: bool = False,
+    ) -> Arrived:
+        """Read a library and propose its lessons, all of them in one transaction; the same file again changes nothing.
+
+        Args:
+            data: the file.
+            source: its name.
+            actor: who imports.
+            form: what to read it as (`core.packs.READERS`); None recognises it.
+            domain: of lessons whose file names none; None = general.
+            dry_run: write nothing.
+
+        Raises:
+            PackError: the file cannot be trusted or read; nothing was changed.
+            InputError: there is no such form.
+        """
+        form, found = read_library(data, form)
+        sha256 = hashlib.sha256(data).hexdigest()
+        key = content_hash([sha256, form, domain])
+        arrived = Arrived(
+            form=form,
+            source=source,
+            sha256=sha256,
+            name=found.name,
+            version=found.version,
+            lessons=len(found.lessons),
+            aside=found.aside,
+            notes=found.notes,
+            dry_run=dry_run,
+        )
+        with self._store.writing():
+            if before := self._store.imports.find(key):
+                return arrived.model_copy(update={"before": before})
+            new, joined = self._parted(found, domain)
+            if not dry_run:
+                new = self._propose(new, found, arrived, domain, actor)
+                ids = {each.place: each.proposal_id for each in new}
+                joined = [j.model_copy(update={"into": ids.get(j.into, j.into)}) for j in joined]
+                made = Import(key=key, actor=actor, **arrived.model_dump(include=set(Import.model_fields)))
+                self._store.imports.add(made, _outcomes(found, new, joined), found.aside)
+        return arrived.model_copy(update={"new": tuple(new), "joined": tuple(joined)})
+
+    def _parted(
+        self, found: ForeignLibrary, domain: str | None
+    ) -> tuple[list[NewLesson], list[JoinedLesson]]:
+        """Part what is new from what the library, an open proposal or an earlier lesson of the file says already."""
+        there = self._there()
+        said = {(normalise(text), of): i for i, text, of in there}
+        near = _Near([(i, text) for i, text, _ in there])
+        new: list[NewLesson] = []
+        joined: list[JoinedLesson] = []
+        for lesson in found.lessons:
+            same = (normalise(lesson.text), domain_or(lesson, domain))
+            known = {"place": lesson.place, "their_id": lesson.their_id, "text": lesson.text}
+            if same in said:
+                joined.append(JoinedLesson(into=said[same], **known))
+                continue
+            said[same] = lesson.place
+            words = count_words(lesson.text)
+            new.append(
+                NewLesson(
+                    proposal_id="",
+                    words=words,
+                    too_long=words > MAX_WORDS,
+                    near=near.of(lesson.text),
+                    **known,
+                )
+            )
+        return new, joined
+
+    def _there(self) -> list[tuple[str, str, str]]:
+        """(id, text, domain) of what waits and what is live; the experiences come last, so that they are joined."""
+        waiting, _ = self._store.proposals.page(OPEN, limit=EVERYTHING)
+        library = self._store.versions.library()
+        texts = [(p, text) for p in waiting if (text := text_of(p.effective)) is not None]
+        proposed = [(p.id, text, _domain(p, library)) for p, text in texts]
+        return proposed + [(e.id, e.text, e.domain) for e in library]
+
+    def _propose(
+        self,
+        new: Sequence[NewLesson],
+        found: ForeignLibrary,
+        arrived: Arrived,
+        domain: str | None,
+        actor: str,
+    ) -> list[NewLesson]:
+        by_place = {lesson.place: lesson for lesson in found.lessons}
+        base = self._store.versions.head()
+        proposals = []
+        for each in new:
+            lesson = by_place[each.place]
+            proposals.append(
+                Proposal(
+                    id="",  # the store gives it
+                    operation=Add(text=lesson.text, kind=lesson.kind, domain=domain_or(lesson, domain)),
+                    extractor="pack",
+                    rationale=_told(lesson, each, arrived),
+                    base_version=base,
+                    learned_on=lesson.learned_on,
+                )
+            )
+        ids = self._store.proposals.add(proposals, actor)
+        return [e.model_copy(update={"proposal_id": i}) for e, i in zip(new, ids, strict=True)]
+
+    def usage(self, data: bytes, source: str, actor: str, *, dry_run: bool = False) -> UsageArrived:
+        """Read a usage log of the Python loader and credit the lessons that it speaks of; each entry counts once.
+
+        Raises:
+            InputError: the file as a whole cannot be read; nothing was changed.
+        """
+        log = read_usage(data, source)
+        aside = tuple(Aside(place=f"line {r.line}", reason=r.reason, raw=r.raw) for r in log.aside)
+        with self._store.writing():
+            fresh = self._store.imports.missing(log.entries)
+            known, unknown = self._known(fresh)
+            telling = [entry for entry in known if entry.injected]
+            if not dry_run:
+                self._store.imports.add_entries(source, fresh)
+                self._store.imports.set_aside(source, aside)
+                if telling:
+                    self._credit(telling)
+                if fresh:
+                    self._store.events.append(
+                        actor, "usage.imported", source, entries=len(fresh), credited=len(telling)
+                    )
+        return UsageArrived(
+            source=source,
+            new=len(fresh),
+            known=len(log.entries) - len(fresh),
+            aside=aside,
+            credited=len(telling),
+            unknown=unknown,
+            dry_run=dry_run,
+        )
+
+    def _known(self, entries: Sequence[UsageEntry]) -> tuple[list[UsageEntry], dict[str, int]]:
+        """The entries with only those lessons that this workspace published with that text, and the others counted."""
+        named = {i for entry in entries for i in entry.injected}
+        marks = {i: self._marks(i) for i in named}
+        kept: list[UsageEntry] = []
+        unknown: Counter[str] = Counter()
+        for entry in entries:
+            known = {i for i, mark in entry.injected.items() if mark in marks[i]}
+            unknown.update(sorted(entry.injected.keys() - known))
+            kept.append(entry.only(known))
+        return kept, dict(unknown)
+
+    def _marks(self, experience_id: str) -> set[str]:
+        """The marks of every text that an experience ever had; none where there never was one of that id."""
+        try:
+            history = self._store.versions.history(experience_id)
+        except NotFoundError:
+            return set()
+        return {hashlib.sha256(state.text.encode()).hexdigest()[:16] for _, _, state in history}
+
+
+class _Near:
+    """Finds texts that share at least half of their words, by the rarer of them: no pass over all pairs."""
+
+    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
+        self._words: list[frozenset[str]] = []
+        self._ids: list[str] = []
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        for name, text in texts:
+            self._take(name, text)
+
+    def _take(self, name: str, text: str) -> None:
+        for word in (words := words_of(text)):
+            self._places[word].append(len(self._ids))
+        self._words.append(words)
+        self._ids.append(name)
+
+    def of(self, text: str) -> tuple[str, ...]:
+        """Ids of the nearest, the nearest first."""
+        words = words_of(text)
+        seen = (self._places[w] for w in words if w in self._places)
+        shared = Counter(i for places in seen if len(places) <= COMMON for i in places)
+        shares = [
+            (len(words & self._words[i]) / len(words | self._words[i]), i) for i, _ in shared.most_common(50)
+        ]
+        best = sorted((-share, i) for share, i in shares if share >= ALIKE)[:NEAR]
+        return tuple(self._ids[i] for _, i in best)
+
+
+def _told(lesson: ForeignLesson, new: NewLesson, arrived: Arrived) -> str:
+    """Where a lesson came from, and what was claimed of it, in words for the reviewer."""
+    whose = f"the library {arrived.name!r}" if arrived.name else f"{arrived.source}"
+    version = "" if arrived.version is None else f", version {arrived.version}"
+    claims = [f"confidence {lesson.confidence:.2f}"] if lesson.confidence is not None else []
+    claims += [f"{lesson.wins} wins in {lesson.uses} uses"] if lesson.uses else []
+    parts = [
+        f"Imported ({arrived.form}) from {whose}{version}, there {lesson.their_id or lesson.place},"
+        f" file {arrived.sha256[:12]}.",
+        f"It stands under {lesson.section!r}." if lesson.section else "",
+        f"Claimed there, not taken over: {', '.join(claims)}." if claims else "",
+        f"Near: {', '.join(new.near)}." if new.near else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _domain(proposal: Proposal, library: Library) -> str:
+    """The domain that a proposal's text is for: its own, else that of the experience that it changes."""
+    if own := getattr(proposal.operation, "domain", None):
+        return str(own)
+    targets = [library.experiences[i] for i in targets_of(proposal.operation) if i in library.experiences]
+    return targets[0].domain if targets else GENERAL
+
+
+def _outcomes(
+    found: ForeignLibrary, new: Sequence[NewLesson], joined: Sequence[JoinedLesson]
+) -> list[ImportedLesson]:
+    """What became of each lesson, in the order of the file."""
+    ids = {each.place: each.proposal_id for each in new}
+    into = {each.place: each.into for each in joined}
+    return [
+        ImportedLesson(
+            place=lesson.place,
+            their_id=lesson.their_id,
+            became=ids.get(lesson.place) or into[lesson.place],
+            joined=lesson.place in into,
+            claimed=lesson.model_dump(include={"confidence", "uses", "wins", "learned_on", "section"}),
+        )
+        for lesson in found.lessons
+    ]
