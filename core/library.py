@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import assert_never
 
@@ -89,14 +90,131 @@ class Library:
             UnknownExperienceError: a change names an experience that is not live.
             ApplyError: a text has more than 32 words, or says what a live experience of its domain says already.
         """
-        after = dict(self.experiences)
-        touched = []
-        for change in changes:
-            library = Library(MappingProxyType(after), self.version)
-            experience_id = f"E-{next_number:04d}" if isinstance(change.operation, Add) else None
-            touched.append(_apply(library, after, change, experience_id))
-            next_number += experience_id is not None
-        return Applied(Library(MappingProxyType(after), self.version), tuple(touched), next_number)
+        draft = Draft(self, next_number)
+        touched = tuple([draft.take(change) for change in changes])
+        return Applied(draft.library(), touched, draft.next_number)
+
+
+class Draft:
+    """A library that changes are taken into one after the other; the library that it began with stays as it is."""
+
+    def __init__(self, library: Library, next_number: int) -> None:
+        self._states = dict(library.experiences)
+        self._version = library.version
+        self.next_number = next_number
+        """Number of the next new experience."""
+        self._said: dict[tuple[str, str], set[str]] = {}
+        for experience in self._states.values():
+            self._learn(experience)
+
+    def library(self) -> Library:
+        """The library with all that was taken."""
+        return Library(MappingProxyType(dict(self._states)), self._version)
+
+    def take(self, change: Change) -> str:
+        """Take a change whole, or refuse it whole; gives the id of the experience that it made or changed.
+
+        Raises:
+            UnknownExperienceError: it names an experience that is not live.
+            ApplyError: its text has more than 32 words, or says what another one of its domain says already.
+        """
+        states = self._results(change)
+        for experience in states:
+            self._forget(self._states.get(experience.id))
+            self._states[experience.id] = experience
+            self._learn(experience)
+        self.next_number += isinstance(change.operation, Add)
+        return states[0].id
+
+    def check(self, operation: Operation) -> None:
+        """Refuse what `take` would refuse; nothing is changed.
+
+        Raises:
+            UnknownExperienceError: see `take`.
+            ApplyError: see `take`.
+        """
+        self._results(Change(operation))
+
+    def _results(self, change: Change) -> list[Experience]:
+        """The states that a change gives, the one that it made or changed first."""
+        operation = change.operation
+        match operation:
+            case Add():
+                self._check_text(operation.text, operation.domain, ())
+                return [
+                    Experience(
+                        id=f"E-{self.next_number:04d}",
+                        text=operation.text,
+                        kind=operation.kind,
+                        domain=operation.domain,
+                        confidence=change.confidence,
+                        epoch=change.epoch,
+                        proposal_id=change.proposal_id,
+                        learned_on=change.learned_on,
+                    )
+                ]
+            case Modify():
+                old = self._live(operation.experience_id)
+                self._check_text(operation.text, operation.domain or old.domain, (old.id,))
+                changed = {
+                    "text": operation.text,
+                    "kind": operation.kind or old.kind,
+                    "domain": operation.domain or old.domain,
+                    "proposal_id": change.proposal_id,
+                    "learned_on": change.learned_on or old.learned_on,
+                }
+                return [old.model_copy(update=changed)]
+            case Delete():
+                old = self._live(operation.experience_id)
+                return [old.model_copy(update={"status": "deleted", "proposal_id": change.proposal_id})]
+            case Merge():
+                return self._merged(operation, change)
+            case _:
+                assert_never(operation)
+
+    def _merged(self, merge: Merge, change: Change) -> list[Experience]:
+        """Put one experience in place of several: the first id lives on with the highest confidence of all."""
+        sources = [self._live(i) for i in merge.experience_ids]
+        keeper, *others = sources
+        self._check_text(merge.text, keeper.domain, merge.experience_ids)
+        whole = {
+            "text": merge.text,
+            "confidence": max(s.confidence for s in sources),
+            "uses": sum(s.uses for s in sources),
+            "wins": sum(s.wins for s in sources),
+            "proposal_id": change.proposal_id,
+            "learned_on": change.learned_on or keeper.learned_on,
+        }
+        gone = {"status": "merged", "merged_into": keeper.id, "proposal_id": change.proposal_id}
+        return [keeper.model_copy(update=whole), *(other.model_copy(update=gone) for other in others)]
+
+    def _live(self, experience_id: str) -> Experience:
+        return Library(self._states, self._version).live(experience_id)
+
+    def _check_text(self, text: str, domain: str, own: tuple[str, ...]) -> None:
+        """Refuse what is too long, and what its domain knows already; another domain may say the same."""
+        if (words := count_words(text)) > MAX_WORDS:
+            raise ApplyError(
+                f"The text has {words} words; an experience has at most {MAX_WORDS}. Shorten it, then approve it again."
+            )
+        if others := self._said.get((domain, _normalised(text)), set()).difference(own):
+            raise ApplyError(f"{min(others)} says the same already; reject this proposal or change its text.")
+
+    def _learn(self, experience: Experience) -> None:
+        if experience.status == "live":
+            self._said.setdefault((experience.domain, _normalised(experience.text)), set()).add(experience.id)
+
+    def _forget(self, experience: Experience | None) -> None:
+        if experience is not None and experience.status == "live":
+            self._said[experience.domain, _normalised(experience.text)].discard(experience.id)
+
+
+_normalised = lru_cache(maxsize=32_768)(normalise)  # a library is indexed anew for every decision on it
+
+
+def _by_number(experience: Experience) -> tuple[int, str]:
+    digits = experience.id.rpartition("-")[2]
+    return (int(digits) if digits.isdigit() else 0, experience.id)
 
 
 def check_fit(operation: Operation, library: Library) -> None:
@@ -106,80 +224,4 @@ def check_fit(operation: Operation, library: Library) -> None:
         UnknownExperienceError: it names an experience that is not live.
         ApplyError: its text has more than 32 words, or says what another one of its domain says already.
     """
-    library.apply([Change(operation)], next_number=10**9)
-
-
-def _apply(library: Library, after: dict[str, Experience], change: Change, new_id: str | None) -> str:
-    operation = change.operation
-    match operation:
-        case Add():
-            _check_text(library, operation.text, operation.domain, ())
-            experience = Experience(
-                id=new_id or "",
-                text=operation.text,
-                kind=operation.kind,
-                domain=operation.domain,
-                confidence=change.confidence,
-                epoch=change.epoch,
-                proposal_id=change.proposal_id,
-                learned_on=change.learned_on,
-            )
-        case Modify():
-            old = library.live(operation.experience_id)
-            _check_text(library, operation.text, operation.domain or old.domain, (old.id,))
-            experience = old.model_copy(
-                update={
-                    "text": operation.text,
-                    "kind": operation.kind or old.kind,
-                    "domain": operation.domain or old.domain,
-                    "proposal_id": change.proposal_id,
-                    "learned_on": change.learned_on or old.learned_on,
-                }
-            )
-        case Delete():
-            old = library.live(operation.experience_id)
-            experience = old.model_copy(update={"status": "deleted", "proposal_id": change.proposal_id})
-        case Merge():
-            experience = _merged(library, after, operation, change)
-        case _:
-            assert_never(operation)
-    after[experience.id] = experience
-    return experience.id
-
-
-def _merged(library: Library, after: dict[str, Experience], merge: Merge, change: Change) -> Experience:
-    """Put one experience in place of several: the first id lives on with the highest confidence of all."""
-    sources = [library.live(i) for i in merge.experience_ids]
-    keeper, *others = sources
-    _check_text(library, merge.text, keeper.domain, merge.experience_ids)
-    for other in others:
-        after[other.id] = other.model_copy(
-            update={"status": "merged", "merged_into": keeper.id, "proposal_id": change.proposal_id}
-        )
-    return keeper.model_copy(
-        update={
-            "text": merge.text,
-            "confidence": max(s.confidence for s in sources),
-            "uses": sum(s.uses for s in sources),
-            "wins": sum(s.wins for s in sources),
-            "proposal_id": change.proposal_id,
-            "learned_on": change.learned_on or keeper.learned_on,
-        }
-    )
-
-
-def _check_text(library: Library, text: str, domain: str, own: tuple[str, ...]) -> None:
-    """Refuse what is too long, and what its domain knows already; another domain may say the same."""
-    if (words := count_words(text)) > MAX_WORDS:
-        raise ApplyError(
-            f"The text has {words} words; an experience has at most {MAX_WORDS}. Shorten it, then approve it again."
-        )
-    same = normalise(text)
-    for other in library:
-        if other.id not in own and other.domain == domain and normalise(other.text) == same:
-            raise ApplyError(f"{other.id} says the same already; reject this proposal or change its text.")
-
-
-def _by_number(experience: Experience) -> tuple[int, str]:
-    digits = experience.id.rpartition("-")[2]
-    return (int(digits) if digits.isdigit() else 0, experience.id)
+    Draft(library, 10**9).check(operation)

@@ -2,6 +2,20 @@
 
 from core.migrations.m001_first import m001_first
 from core.migrations.m002_engine import m002_engine
+from core.migrations.m003_review import m003_review
+from core.migrations.m004_search import m004_search
+from core.migrations.m005_credit import m005_credit
+from core.migrations.m006_imports import m006_imports
+from core.migrations.m007_care import m007_care
 from core.migrations.registry import MIGRATIONS
 
-__all__ = ["MIGRATIONS", "m001_first", "m002_engine"]
+__all__ = [
+    "MIGRATIONS",
+    "m001_first",
+    "m002_engine",
+    "m003_review",
+    "m004_search",
+    "m005_credit",
+    "m006_imports",
+    "m007_care",
+]

@@ -1,18 +1,34 @@
-"""The append-only log: who did what, to what, when. Triggers refuse changes to it."""
+"""The append-only log: who did what, to what, when. Triggers refuse changes to it.
+
+Beside what a person reads of an event (its data), the log keeps what the event made of its subject (its state): enough
+that proposals, versions and labels can be rebuilt from the log alone (`core.store.replay`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from core.record import canonical_json
 from core.rollout import Event
-from core.store.database import Database
+from core.store.database import Database, Row
 
 Clock = Callable[[], str]
 """Gives the time now, UTC, ISO 8601."""
+
+State = dict[str, Any]
+COLUMNS = "id, at, actor, kind, subject, data"
+
+
+class Entry(NamedTuple):
+    """One line of the log with what it made of its subject."""
+
+    event: Event
+    state: State | None
+    """None where the event changed nothing that is rebuilt, or is older than the log's states."""
 
 
 class Events:
@@ -20,14 +36,33 @@ class Events:
         self._database = database
         self.clock = clock
 
-    def append(self, actor: str, kind: str, subject: str, **data: JsonValue) -> None:
-        """Add a line, inside the transaction of what it tells of."""
+    def append(
+        self,
+        actor: str,
+        kind: str,
+        subject: str,
+        state: State | None = None,
+        at: str | None = None,
+        /,
+        **data: JsonValue,
+    ) -> None:
+        """Add a line, inside the transaction of what it tells of.
+
+        Args:
+            actor: who did it.
+            kind: what was done.
+            subject: to what.
+            state: what it made of its subject, for the replay; see `core.store.replay`.
+            at: when; None takes the time now.
+            data: what a reader is to know besides.
+        """
         row = {
-            "at": self.clock(),
+            "at": at or self.clock(),
             "actor": actor,
             "kind": kind,
             "subject": subject,
             "data": canonical_json(data),
+            "state": canonical_json(state) if state is not None else None,
         }
         self._database.insert("events", row)
 
@@ -36,10 +71,35 @@ class Events:
     ) -> list[Event]:
         """The newest lines first, of one subject if named, older than event `before` if named."""
         rows = self._database.rows(
-            "SELECT * FROM events WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR id < ?2)"
+            f"SELECT {COLUMNS} FROM events WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR id < ?2)"
             " ORDER BY id DESC LIMIT ?3",
             subject,
             before,
             limit,
         )
-        return [Event(**{**row, "data": json.loads(row["data"])}) for row in rows]
+        return [_event(row) for row in rows]
+
+    def of(self, subject: str) -> list[Entry]:
+        """Every line about a subject with its state, the oldest first."""
+        rows = self._database.rows(
+            f"SELECT {COLUMNS}, state FROM events WHERE subject = ? ORDER BY id", subject
+        )
+        return [_entry(row) for row in rows]
+
+    def every(self, batch: int = 1000) -> Iterator[Entry]:
+        """The whole log with its states, the oldest line first; read in batches."""
+        last = 0
+        while rows := self._database.rows(
+            f"SELECT {COLUMNS}, state FROM events WHERE id > ? ORDER BY id LIMIT ?", last, batch
+        ):
+            last = rows[-1]["id"]
+            yield from map(_entry, rows)
+
+
+def _entry(row: Row) -> Entry:
+    state = row.pop("state")
+    return Entry(_event(row), json.loads(state) if state else None)
+
+
+def _event(row: Row) -> Event:
+    return Event(**{**row, "data": json.loads(row["data"])})

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from core.errors import ApplyError, NotFoundError
+from core.errors import ApplyError, InputError, NotFoundError
 from core.experience import Proposal, Quarantined
-from core.record import canonical_json
+from core.record import Record, canonical_json
 from core.store.database import Database, Row
 from core.store.events import Events
 
@@ -27,6 +27,27 @@ DECIDED = {
 
 COLUMNS = "id, run_id, body, extractor, " + ", ".join(sorted(DECIDED))
 
+TOLD = (DECIDED - {"decided_by", "decided_at", "revision"}) | {"base_version", "base_texts"}
+"""What the log tells of a decision, before and after; who, when and the revision stand beside it."""
+
+STALE = (
+    "status IN ('proposed', 'deferred', 'approved') AND EXISTS (SELECT 1 FROM json_each(body, '$.base_texts') b"
+    " LEFT JOIN experience_states s ON s.experience_id = b.key AND s.to_version IS NULL"
+    " WHERE s.status IS NOT 'live' OR s.text IS NOT b.value)"
+)
+"""A proposal that is not decided for good and whose target changed: the same as `core.review.stale`, for many."""
+
+
+class QuarantinedItem(Record):
+    """An operation that could not become a proposal, under a name that a person can call it by."""
+
+    id: str
+    """`Q-0003`."""
+    item: Quarantined
+    at: str
+    proposal_id: str | None = None
+    """What a person made of it."""
+
 
 class Proposals:
     def __init__(self, database: Database, events: Events) -> None:
@@ -37,16 +58,30 @@ class Proposals:
         """Write new proposals in order; their ids are given here and returned."""
         ids = []
         with self._database.writing():
-            number = int(self._database.value("SELECT coalesce(max(number), 0) FROM proposals"))
+            number = self._last_number()
             for proposal in proposals:
                 number += 1
                 proposal_id = f"P-{number:04d}"
                 self._database.insert("proposals", _row(proposal, proposal_id, number))
+                made = proposal.model_copy(update={"id": proposal_id}).model_dump(mode="json")
                 self._events.append(
-                    actor, "proposal.made", proposal_id, run=proposal.run_id, op=proposal.operation.op
+                    actor,
+                    "proposal.made",
+                    proposal_id,
+                    {"made": made},
+                    run=proposal.run_id,
+                    op=proposal.operation.op,
                 )
                 ids.append(proposal_id)
         return ids
+
+    def _last_number(self) -> int:
+        """The highest number that a proposal ever had: one that went with a discarded run leaves its id behind."""
+        present = int(self._database.value("SELECT coalesce(max(number), 0) FROM proposals"))
+        made = self._database.value(
+            "SELECT subject FROM events WHERE kind = 'proposal.made' ORDER BY id DESC LIMIT 1"
+        )
+        return max(present, number_of(made)) if made else present
 
     def quarantine(self, items: Sequence[Quarantined]) -> None:
         with self._database.writing():
@@ -64,7 +99,52 @@ class Proposals:
         rows = self._database.rows(
             "SELECT reason, raw, run_id, group_ids FROM quarantine ORDER BY id DESC LIMIT ?", limit
         )
-        return [Quarantined(**{**row, "group_ids": json.loads(row["group_ids"])}) for row in rows]
+        return [_quarantined(row) for row in rows]
+
+    def quarantine_page(
+        self, *, run_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> tuple[list[QuarantinedItem], int]:
+        """One page of what could not become a proposal, the newest first, and how many there are in all."""
+        total = self._database.value(
+            "SELECT count(*) FROM quarantine WHERE ?1 IS NULL OR run_id = ?1", run_id
+        )
+        rows = self._database.rows(
+            f"SELECT {QUARANTINE} FROM quarantine WHERE ?1 IS NULL OR run_id = ?1 ORDER BY id DESC LIMIT ?2 OFFSET ?3",
+            run_id,
+            limit,
+            offset,
+        )
+        return [_item(row) for row in rows], int(total)
+
+    def quarantined_item(self, item_id: str) -> QuarantinedItem:
+        """One of them.
+
+        Raises:
+            NotFoundError: there is no such item.
+        """
+        number = number_of(item_id)
+        row = self._database.row(f"SELECT {QUARANTINE} FROM quarantine WHERE id = ?", number)
+        if row is None or item_id != f"Q-{number:04d}":
+            raise NotFoundError(
+                f"Nothing in the quarantine is called {item_id!r}; `winnow review quarantine` shows what is there."
+            )
+        return _item(row)
+
+    def adopt(self, item_id: str, proposal: Proposal, actor: str) -> str:
+        """Make a proposal in the place of something in the quarantine; gives its id.
+
+        Raises:
+            InputError: that was done already.
+        """
+        with self._database.writing():
+            if done := self.quarantined_item(item_id).proposal_id:
+                raise InputError(f"{item_id} became {done} already; see `winnow review show {done}`.")
+            [proposal_id] = self.add([proposal], actor)
+            self._database.execute(
+                "UPDATE quarantine SET proposal_id = ? WHERE id = ?", proposal_id, number_of(item_id)
+            )
+            self._events.append(actor, "quarantine.adopted", item_id, proposal=proposal_id)
+        return proposal_id
 
     def get(self, proposal_id: str) -> Proposal:
         """One proposal.
@@ -88,9 +168,13 @@ class Proposals:
         limit: int = 50,
         offset: int = 0,
     ) -> tuple[list[Proposal], int]:
-        """One page, the strongest evidence first, and how many there are in all; empty filters take all."""
+        """One page, the strongest evidence first, and how many there are in all; empty filters take all.
+
+        "stale" takes what is proposed, deferred or approved and whose target changed since it was made.
+        """
+        stale = f" OR ({STALE})" if "stale" in statuses else ""
         where = (
-            " FROM proposals WHERE (?1 = '[]' OR status IN (SELECT value FROM json_each(?1)))"
+            f" FROM proposals WHERE (?1 = '[]' OR status IN (SELECT value FROM json_each(?1)){stale})"
             " AND (?2 = '' OR domain = ?2) AND (?3 IS NULL OR run_id = ?3)"
         )
         filters = (json.dumps(list(statuses)), domain, run_id)
@@ -118,6 +202,12 @@ class Proposals:
         )
         return {row["status"]: row["n"] for row in rows}
 
+    def every(self) -> list[Proposal]:
+        """All proposals in the order in which they were made."""
+        return [
+            _proposal(row) for row in self._database.rows(f"SELECT {COLUMNS} FROM proposals ORDER BY number")
+        ]
+
     def decide(
         self, proposal: Proposal, revision: int, actor: str, event: str, **data: JsonValue
     ) -> Proposal:
@@ -136,13 +226,24 @@ class Proposals:
         decided = proposal.model_copy(update={"revision": revision + 1})
         values = {name: getattr(decided, name) for name in sorted(DECIDED)} | {"body": _body(decided)}
         with self._database.writing():
-            changed = self._database.execute(
-                f"UPDATE proposals SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND revision = ?",
-                *(*values.values(), proposal.id, revision),
+            before = self.get(proposal.id)
+            if before.revision != revision:
+                raise _decided_meanwhile(before)
+            self._database.execute(
+                f"UPDATE proposals SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
+                *(*values.values(), proposal.id),
             )
-            if not changed:
-                raise _decided_meanwhile(self.get(proposal.id))
-            self._events.append(actor, event, proposal.id, revision=revision + 1, **data)
+            now, was = decided.model_dump(include=TOLD), before.model_dump(include=TOLD)
+            changed = [name for name in sorted(TOLD) if now[name] != was[name]]
+            self._events.append(
+                actor,
+                event,
+                proposal.id,
+                {"was": {n: was[n] for n in changed}, "now": {n: now[n] for n in changed}},
+                decided.decided_at if decided.decided_at != before.decided_at else None,
+                revision=revision + 1,
+                **data,
+            )
         return decided
 
 
@@ -151,6 +252,12 @@ def _decided_meanwhile(now: Proposal) -> ApplyError:
     return ApplyError(
         f"{now.id} was changed meanwhile: {who} made it {now.status}. Look at it again, then decide."
     )
+
+
+def number_of(name: str) -> int:
+    """The number in an id such as `P-0007`; 0 where there is none."""
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else 0
 
 
 def strength(proposal: Proposal) -> float:
@@ -179,3 +286,15 @@ def _body(proposal: Proposal) -> str:
 def _proposal(row: Row) -> Proposal:
     body = json.loads(row.pop("body"))
     return Proposal(**body, **row)
+
+
+QUARANTINE = "id, reason, raw, run_id, group_ids, at, proposal_id"
+
+
+def _item(row: Row) -> QuarantinedItem:
+    number, at, proposal_id = row.pop("id"), row.pop("at"), row.pop("proposal_id")
+    return QuarantinedItem(id=f"Q-{number:04d}", item=_quarantined(row), at=at, proposal_id=proposal_id)
+
+
+def _quarantined(row: Row) -> Quarantined:
+    return Quarantined(**{**row, "group_ids": json.loads(row["group_ids"])})

@@ -10,23 +10,28 @@ from pathlib import Path
 
 from core.record import canonical_json
 from core.store.calls import Calls
+from core.store.claims import Claims
+from core.store.credits import Credits
 from core.store.database import Database
 from core.store.embeddings import Embeddings
 from core.store.endpoints import Endpoints
 from core.store.events import Clock, Events
 from core.store.groups import Groups
+from core.store.imports import Imports
 from core.store.jobs import Jobs
+from core.store.labels import Labels
 from core.store.proposals import Proposals
 from core.store.runs import Runs
 from core.store.scores import Scores
+from core.store.search import Search
 from core.store.spending import Spending
 from core.store.tasks import Tasks
 from core.store.versions import Versions
 
-VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "duration_s", "spent"}
+VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "moved_at", "duration_s", "spent"}
 """Columns that tell when, how long, and how often something was sent: equal histories differ in nothing else."""
 
-OPERATIONAL = ("jobs", "spend")
+OPERATIONAL = ("jobs", "spend", "claims")
 """Tables that tell how the work was done, not what came of it."""
 
 
@@ -50,8 +55,13 @@ class Store:
         self.calls = Calls(self._database, clock)
         self.embeddings = Embeddings(self._database)
         self.proposals = Proposals(self._database, self.events)
+        self.imports = Imports(self._database, self.events)
         self.jobs = Jobs(self._database, clock)
         self.versions = Versions(self._database, self.events)
+        self.credits = Credits(self._database, self.events)
+        self.search = Search(self._database)
+        self.claims = Claims(self._database, clock)
+        self.labels = Labels(self._database, self.events)
 
     def writing(self) -> AbstractContextManager[None]:
         """One transaction over several nouns; all or nothing."""
@@ -63,7 +73,7 @@ class Store:
         Two histories that did the same thing give equal dumps, whatever was killed and resumed on the way.
         """
         tables = self._database.rows(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+            "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite%'"
             " AND name NOT LIKE '\\_sqlite%' ESCAPE '\\' ORDER BY name"
         )
         lines = []

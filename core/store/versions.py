@@ -1,11 +1,14 @@
 """Versions of the library. A state of an experience holds from one version up to another.
 
-So a version costs what it changes, any version can be read with one query, and nothing is erased.
+So a version costs what it changes, any version can be read with one query, and nothing is erased. The newest one is
+read without a look at the states that were before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable
+from typing import Literal
 
 from core.errors import NotFoundError, StaleVersionError
 from core.experience import Experience, Version
@@ -13,7 +16,31 @@ from core.library import Library
 from core.store.database import Database, Row
 from core.store.events import Events
 
+NOW = "s.to_version IS NULL AND ?1 = ?1"
 AT = "s.from_version <= ?1 AND (s.to_version IS NULL OR s.to_version > ?1)"
+STATE = (
+    "e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins, e.epoch, s.status, s.merged_into, s.proposal_id,"
+    " s.learned_on"
+)
+"""The columns of an `Experience`."""
+
+FROM = " FROM experience_states s JOIN experiences e ON e.id = s.experience_id"
+VERSION = (
+    "SELECT v.*, (SELECT json_group_array(id) FROM (SELECT p.id FROM proposals p WHERE p.published_in = v.number"
+    " ORDER BY p.number)) AS proposal_ids FROM versions v"
+)
+END = 1 << 62
+"""No version has so high a number."""
+
+Order = Literal["id", "changed", "confidence", "uses", "wins", "domain"]
+ORDERS: dict[Order, str] = {
+    "id": "e.number",
+    "changed": "s.from_version DESC, e.number",
+    "confidence": "s.confidence DESC, e.number",
+    "uses": "s.uses DESC, e.number",
+    "wins": "s.wins DESC, e.number",
+    "domain": "s.domain, e.number",
+}
 
 
 class Versions:
@@ -31,24 +58,19 @@ class Versions:
         Raises:
             NotFoundError: there is no such version.
         """
-        row = self._database.row("SELECT * FROM versions WHERE number = ?", number)
+        row = self._database.row(VERSION + " WHERE v.number = ?", number)
         if row is None:
             raise NotFoundError(f"There is no version {number}; the newest is {self.head()}.")
-        return self._version(row)
+        return _version(row)
 
     def newest(self, limit: int = 50, before: int | None = None) -> list[Version]:
+        """The newest versions first, older than version `before` if one is named."""
         rows = self._database.rows(
-            "SELECT * FROM versions WHERE ?1 IS NULL OR number < ?1 ORDER BY number DESC LIMIT ?2",
-            before,
+            VERSION + " WHERE v.number < ? ORDER BY v.number DESC LIMIT ?",
+            END if before is None else before,
             limit,
         )
-        return [self._version(row) for row in rows]
-
-    def _version(self, row: Row) -> Version:
-        ids = self._database.rows(
-            "SELECT id FROM proposals WHERE published_in = ? ORDER BY number", row["number"]
-        )
-        return Version(**row, proposal_ids=tuple(r["id"] for r in ids))
+        return [_version(row) for row in rows]
 
     def library(self, number: int | None = None) -> Library:
         """The library at a version (the newest where none is named), dead experiences included.
@@ -56,14 +78,60 @@ class Versions:
         Raises:
             NotFoundError: there is no such version.
         """
-        version = self.head() if number is None else self.get(number).number
-        rows = self._database.rows(
-            "SELECT e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins, e.epoch, s.status, s.merged_into,"
-            f" s.proposal_id, s.learned_on FROM experience_states s JOIN experiences e ON e.id = s.experience_id"
-            f" WHERE {AT} ORDER BY e.number",
-            version,
+        if number is not None:
+            return self._library(self.get(number).number, AT)
+        head = self.head()
+        while True:
+            library = self._library(head, NOW)
+            if (head := self.head()) == library.version:  # else somebody published in between
+                return library
+
+    def changed(self, before: int, after: int) -> tuple[Library, Library]:
+        """What differs between two versions, as two libraries that hold nothing else; costs what changed.
+
+        Raises:
+            NotFoundError: there is no such version.
+        """
+        low, high = sorted((self.get(before).number, self.get(after).number))
+        ids = self._database.value(
+            "SELECT json_group_array(DISTINCT experience_id) FROM experience_states"
+            " WHERE from_version > ? AND from_version <= ?",
+            *(low, high),
         )
-        return Library.of((Experience(**row) for row in rows), version)
+        some = f"{AT} AND s.experience_id IN (SELECT value FROM json_each(?2))"
+        return self._library(before, some, ids), self._library(after, some, ids)
+
+    def page(
+        self,
+        number: int | None = None,
+        *,
+        status: str = "live",
+        kind: str = "",
+        domain: str = "",
+        order: Order = "id",
+        limit: int = 50,
+        offset: int = 0,
+    ) -> tuple[list[Experience], int]:
+        """One page of the experiences of a version, and how many there are in all; empty filters take all.
+
+        Raises:
+            NotFoundError: there is no such version.
+        """
+        version, there = (0, NOW) if number is None else (self.get(number).number, AT)
+        where = f" WHERE {there} AND (?2 = '' OR s.status = ?2) AND (?3 = '' OR s.kind = ?3) AND (?4 = '' OR s.domain = ?4)"
+        filters = (version, status, kind, domain)
+        total = self._database.value("SELECT count(*) FROM experience_states s" + where, *filters)
+        rows = self._database.rows(
+            f"SELECT {STATE}{FROM}{where} ORDER BY {ORDERS[order]} LIMIT ?5 OFFSET ?6",
+            *(*filters, limit, offset),
+        )
+        return [experience_of(row) for row in rows], int(total)
+
+    def _library(self, version: int, where: str, *parameters: object) -> Library:
+        rows = self._database.rows(
+            f"SELECT {STATE}{FROM} WHERE {where} ORDER BY e.number", version, *parameters
+        )
+        return Library.of(map(experience_of, rows), version)
 
     def next_number(self) -> int:
         """Number of the next new experience; ids are never used twice."""
@@ -76,16 +144,26 @@ class Versions:
             NotFoundError: there never was such an experience.
         """
         rows = self._database.rows(
-            "SELECT s.from_version, s.to_version, e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins,"
-            " e.epoch, s.status, s.merged_into, s.proposal_id, s.learned_on FROM experience_states s"
-            " JOIN experiences e ON e.id = s.experience_id WHERE e.id = ? ORDER BY s.from_version",
+            f"SELECT s.from_version, s.to_version, {STATE}{FROM} WHERE e.id = ? ORDER BY s.from_version",
             experience_id,
         )
         if not rows:
             raise NotFoundError(
                 f"There is no experience {experience_id!r} in this workspace; `winnow library list` shows them."
             )
-        return [(row.pop("from_version"), row.pop("to_version"), Experience(**row)) for row in rows]
+        return [(row.pop("from_version"), row.pop("to_version"), experience_of(row)) for row in rows]
+
+    def every_state(self) -> dict[str, list[tuple[int, int | None, Experience]]]:
+        """(from version, to version, state) of every experience, the oldest first, by its id."""
+        found: dict[str, list[tuple[int, int | None, Experience]]] = {}
+        for row in self._database.rows(
+            "SELECT s.from_version, s.to_version, e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins,"
+            " e.epoch, s.status, s.merged_into, s.proposal_id, s.learned_on FROM experience_states s"
+            " JOIN experiences e ON e.id = s.experience_id ORDER BY e.number, s.from_version"
+        ):
+            span = row.pop("from_version"), row.pop("to_version")
+            found.setdefault(row["id"], []).append((*span, Experience(**row)))
+        return found
 
     def save(
         self, before: Library, after: Library, *, parent: int, author: str, message: str, event: str
@@ -100,7 +178,7 @@ class Versions:
                 moved = self.get(found)
                 raise StaleVersionError(parent, found, f"{moved.author} published {moved.message!r}")
             number = parent + 1
-            row = {
+            row: Row = {
                 "number": number,
                 "parent": parent,
                 "author": author,
@@ -109,15 +187,23 @@ class Versions:
                 "size": len(after),
             }
             self._database.insert("versions", row)
-            self._write_states(before, after.experiences.values(), number)
-            self._events.append(author, event, str(number), parent=parent, message=message, size=len(after))
+            changed = [e for e in after.experiences.values() if before.experiences.get(e.id) != e]
+            self._write_states(changed, number)
+            told = {name: value for name, value in row.items() if name != "created_at"}
+            self._events.append(
+                author,
+                event,
+                str(number),
+                {"version": told, "experiences": [e.model_dump(mode="json") for e in changed]},
+                row["created_at"],
+                parent=parent,
+                message=message,
+                size=len(after),
+            )
         return self.get(number)
 
-    def _write_states(self, before: Library, states: Iterable[Experience], number: int) -> None:
-        for experience in states:
-            old = before.experiences.get(experience.id)
-            if old == experience:
-                continue
+    def _write_states(self, changed: Iterable[Experience], number: int) -> None:
+        for experience in changed:
             self._save_identity(experience)
             self._database.execute(
                 "UPDATE experience_states SET to_version = ? WHERE experience_id = ? AND to_version IS NULL",
@@ -140,10 +226,14 @@ class Versions:
                 states[experience.id] = experience.model_copy(update={"status": "deleted"})
         return Library.of(states.values(), head.version)
 
-    def texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """Present texts of live experiences by id; others are absent."""
-        library = self.library()
-        return {i: library.experiences[i].text for i in ids if i in library.experiences}
+
+def _version(row: Row) -> Version:
+    return Version(**{**row, "proposal_ids": json.loads(row["proposal_ids"])})
+
+
+def experience_of(row: Row) -> Experience:
+    """Without a check: it was checked when it was written, and a library has ten thousand of them."""
+    return Experience.model_construct(**row)
 
 
 def _state(experience: Experience, from_version: int) -> Row:

@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from core.errors import ApplyError, InputError, StaleVersionError, WinnowError
-from core.experience import Delete, Merge, Modify
+from core.experience import Delete, Merge, Modify, Quarantined
 from core.packs import read_pack
+from core.review import stale
 from core.workspace import Workspace
-from tests.make import propose, publish
+from tests.make import make_proposal, propose, publish
 
 
 def test_an_approved_proposal_waits_for_publishing_and_then_becomes_an_experience(
@@ -201,13 +202,204 @@ def test_the_log_tells_every_decision_and_cannot_be_changed(workspace: Workspace
         database.execute("DELETE FROM events")
 
 
-def test_a_stale_proposal_can_be_edited_against_the_new_text_and_is_fresh_again(workspace: Workspace) -> None:
+def test_a_stale_proposal_is_rebased_on_the_new_text_and_keeps_its_evidence_and_history(
+    workspace: Workspace,
+) -> None:
     publish(workspace, "First lesson.")
     [older] = propose(workspace, Modify(experience_id="E-0001", text="One way."))
     publish(workspace, Modify(experience_id="E-0001", text="Another way."))
-    workspace.review.edit(older, "One way, or another.", "ann")
-    assert workspace.review.approve(older, "ann").base_texts == {"E-0001": "Another way."}
+    evidence = workspace.store.proposals.get(older).evidence
+    done = workspace.review.rebase(older, "ann", text="One way, or another.")
+    assert (done.base_texts, done.base_version, done.status) == ({"E-0001": "Another way."}, 2, "proposed")
+    assert (done.evidence, done.edited_text) == (evidence, "One way, or another.")
+    workspace.review.approve(older, "ann")
     assert workspace.review.publish("", "ann").number == 3
+    kinds = [e.event.kind for e in workspace.store.events.of(older)]
+    assert kinds == [f"proposal.{k}" for k in ("made", "rebased", "approved", "published")]
+
+
+def test_an_edit_alone_does_not_make_a_stale_proposal_fresh(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    [older] = propose(workspace, Modify(experience_id="E-0001", text="One way."))
+    publish(workspace, Modify(experience_id="E-0001", text="Another way."))
+    with pytest.raises(ApplyError, match=f"winnow review rebase {older}"):
+        workspace.review.approve(older, "ann", text="One way, or another.")
+    assert workspace.store.proposals.get(older).edited_text is None, "the edit went with the approval"
+
+
+def test_what_is_not_stale_cannot_be_rebased_and_what_is_gone_neither(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    [older] = propose(workspace, Modify(experience_id="E-0001", text="One way."))
+    with pytest.raises(InputError, match="is not stale"):
+        workspace.review.rebase(older, "ann")
+    publish(workspace, Delete(experience_id="E-0001"))
+    with pytest.raises(ApplyError, match="E-0001 was deleted"):
+        workspace.review.rebase(older, "ann")
+
+
+def test_a_rebase_can_be_undone_and_the_proposal_is_stale_again(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    [older] = propose(workspace, Modify(experience_id="E-0001", text="One way."))
+    publish(workspace, Modify(experience_id="E-0001", text="Another way."))
+    before = workspace.store.proposals.get(older)
+    workspace.review.rebase(older, "ann", text="Mine.")
+    after = workspace.review.undo(older, "ann")
+    assert (after.base_texts, after.base_version, after.edited_text) == (before.base_texts, 1, None)
+
+
+def test_the_stale_are_listed_and_are_those_that_the_rule_calls_stale(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.", "Second lesson.")
+    one, other, delete, _ = propose(
+        workspace,
+        Modify(experience_id="E-0001", text="One way."),
+        Modify(experience_id="E-0002", text="Other way."),
+        Delete(experience_id="E-0001"),
+        "Third lesson.",
+    )
+    workspace.review.approve(one, "ann")
+    workspace.review.publish("", "ann", only=[one])
+    library = workspace.store.versions.library()
+    found, total = workspace.store.proposals.page(["stale"])
+    by_rule = [
+        p.id for p in workspace.store.proposals.every() if p.status == "proposed" and stale(p, library)
+    ]
+    assert [p.id for p in found] == by_rule == [delete]
+    assert total == 1
+    workspace.review.rollback(1, "ann")
+    assert workspace.store.proposals.page(["stale"])[1] == 0, "the old text is back, so it is fresh again"
+    assert other
+
+
+def test_every_decision_tells_who_when_why_and_on_which_version(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    first, second = propose(workspace, "Second lesson.", "Third lesson.")
+    workspace.review.approve(first, "ann", reason="seen it work")
+    workspace.review.reject(second, "too narrow", "bob")
+    workspace.review.undo(first, "cem")
+    approved, undone = [e.event for e in workspace.store.events.of(first)][1:]
+    [rejected] = [e.event for e in workspace.store.events.of(second)][1:]
+    assert (approved.actor, approved.data["reason"], approved.data["base"]) == ("ann", "seen it work", 1)
+    assert (rejected.actor, rejected.data["reason"], rejected.data["base"]) == ("bob", "too narrow", 1)
+    assert (undone.actor, undone.data["was"], undone.data["base"]) == ("cem", "approved", 1)
+    assert approved.at < undone.at
+
+
+def test_a_superseded_proposal_can_be_brought_back_and_undo_puts_it_where_it_was(
+    workspace: Workspace,
+) -> None:
+    lost = make_proposal("Answer with one word.", status="superseded", reason="P-0009 has the better group")
+    [proposal_id] = workspace.store.proposals.add([lost], "test")
+    assert workspace.review.approve(proposal_id, "ann").status == "approved"
+    back = workspace.review.undo(proposal_id, "ann")
+    assert (back.status, back.reason) == ("superseded", "P-0009 has the better group")
+
+
+def test_undo_goes_back_decision_by_decision(workspace: Workspace) -> None:
+    [first] = propose(workspace, "Answer with one word.")
+    workspace.review.edit(first, "Mine.", "ann")
+    workspace.review.edit(first, "Mine, too.", "ann")
+    workspace.review.defer(first, "later", "ann")
+    workspace.review.approve(first, "ann", text="Mine at last.")
+    seen = []
+    for _ in range(5):
+        now = workspace.review.undo(first, "ann")
+        seen.append((now.status, now.reason, now.edited_text))
+    assert seen == [
+        ("deferred", "later", "Mine at last."),
+        ("deferred", "later", "Mine, too."),
+        ("proposed", "", "Mine, too."),
+        ("proposed", "", "Mine."),
+        ("proposed", "", None),
+    ]
+
+
+def test_what_is_quarantined_becomes_a_proposal_once_a_person_says_what_was_meant(
+    workspace: Workspace,
+) -> None:
+    publish(workspace, "First lesson.")
+    raw = '{"op": "update", "id": "[G9]", "text": "Check it."}'
+    workspace.store.proposals.quarantine(
+        [Quarantined(reason="G9 is not in the library", raw=raw, group_ids=("R1-0001",))]
+    )
+    [item], total = workspace.store.proposals.quarantine_page()
+    assert (item.id, item.item.raw, item.proposal_id, total) == ("Q-0001", raw, None, 1)
+    made = workspace.review.adopt("Q-0001", Modify(experience_id="E-0001", text="Check it."), "ann")
+    assert (made.extractor, made.raw_reply, made.evidence.group_ids) == ("person", raw, ("R1-0001",))
+    assert made.base_texts == {"E-0001": "First lesson."}
+    assert workspace.store.proposals.quarantined_item("Q-0001").proposal_id == made.id
+    with pytest.raises(InputError, match=f"became {made.id} already"):
+        workspace.review.adopt("Q-0001", Modify(experience_id="E-0001", text="Again."), "ann")
+
+
+def test_many_are_approved_together_or_none_of_them(workspace: Workspace) -> None:
+    ids = propose(workspace, "First lesson.", "Second lesson.", "first lesson")
+    with pytest.raises(ApplyError, match=ids[2]):
+        workspace.review.approve_all(ids, "ann")
+    assert workspace.store.proposals.counts() == {"proposed": 3}
+    assert [p.status for p in workspace.review.approve_all(ids[:2], "ann")] == ["approved"] * 2
+
+
+def test_a_stale_one_among_the_approved_stands_in_no_other_ones_way(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    one, other = propose(workspace, Modify(experience_id="E-0001", text="One way."), "Second lesson.")
+    workspace.review.approve(one, "ann")
+    workspace.review.rollback(0, "bob")
+    workspace.review.approve(other, "ann")
+    with pytest.raises(ApplyError, match=f"stale, {one}: E-0001 is not live"):
+        workspace.review.publish("", "ann")
+    assert workspace.review.publish("", "ann", only=[other]).size == 1
+
+
+def test_publishing_only_some_refuses_one_that_is_not_approved(workspace: Workspace) -> None:
+    one, other = propose(workspace, "First lesson.", "Second lesson.")
+    workspace.review.approve(one, "ann")
+    with pytest.raises(InputError, match=f"{other} is not approved: it is proposed"):
+        workspace.review.publish("", "ann", only=[one, other])
+    assert workspace.store.versions.head() == 0
+
+
+def test_a_conflict_names_the_experiences_that_moved(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.", "Second lesson.")
+    publish(workspace, Modify(experience_id="E-0002", text="Changed."), "Third lesson.")
+    with pytest.raises(StaleVersionError, match="E-0002, E-0003 changed since"):
+        workspace.review.rollback(0, "bob", parent=1)
+    with pytest.raises(InputError, match="no version 9 yet"):
+        workspace.review.rollback(0, "bob", parent=9)
+
+
+def test_the_preview_shows_a_change_of_the_domain_although_the_text_stays(workspace: Workspace) -> None:
+    publish(workspace, "First lesson.")
+    [move] = propose(workspace, Modify(experience_id="E-0001", text="First lesson.", domain="general"))
+    workspace.review.approve(move, "ann")
+    [difference] = workspace.review.preview().differences
+    assert difference.fields == {"domain": ("sums", "general")}
+    assert difference.before == difference.after == "First lesson."
+
+
+def test_a_published_proposal_is_taken_back_by_proposals_that_restore_what_was_there(
+    workspace: Workspace,
+) -> None:
+    publish(workspace, "First lesson.", "Second lesson.")
+    merge, add = propose(
+        workspace, Merge(experience_ids=("E-0001", "E-0002"), text="Both lessons."), "Third lesson."
+    )
+    workspace.review.approve_all([merge, add], "ann")
+    workspace.review.publish("", "ann")
+    reverted = [*workspace.review.revert(merge, "bob"), *workspace.review.revert(add, "bob")]
+    assert [p.operation.op for p in reverted] == ["modify", "add", "delete"]
+    assert all(p.status == "proposed" and p.extractor == "person" for p in reverted)
+    workspace.review.approve_all([p.id for p in reverted], "bob")
+    workspace.review.publish("Taken back", "bob")
+    texts = {e.id: e.text for e in workspace.store.versions.library()}
+    assert texts == {"E-0001": "First lesson.", "E-0004": "Second lesson."}
+    with pytest.raises(InputError, match="Nothing of P-0003 is left"):
+        workspace.review.revert(merge, "bob")
+
+
+def test_what_is_not_published_is_undone_and_not_reverted(workspace: Workspace) -> None:
+    [first] = propose(workspace, "First lesson.")
+    with pytest.raises(InputError, match=f"winnow review undo {first}"):
+        workspace.review.revert(first, "ann")
 
 
 def test_two_proposals_that_say_the_same_are_not_both_approved_and_publishing_stays_possible(

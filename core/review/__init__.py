@@ -1,0 +1,30 @@
+"""A person's decisions on proposals, and publishing what was approved (DESIGN 2.6, 2.7).
+
+    proposed -> approved (with the proposed text or the reviewer's own) | rejected | deferred
+    approved = staged -> published
+
+1. Every decision says who made it, when, why, and on which version of the library; all of it is in the log.
+2. Every decision can be undone until it is published. What is published stays, and is taken back by a new version:
+   `revert` proposes what restores it, a rollback makes the whole library read as it did.
+3. A proposal is *stale* when the text of what it changes is another one than when it was made. That is seen by looking,
+   not stored: a rollback makes it fresh again. A stale proposal is rebased before it can be approved.
+4. What lost a conflict is *superseded*: out of the queue, but every decision can still be made on it.
+5. Reviewers take a proposal under a lease; nobody else decides on it meanwhile, unless they insist.
+"""
+
+from core.review.claiming import LEASE_MINUTES
+from core.review.differences import Difference, differences, library_tokens
+from core.review.publishing import Preview
+from core.review.review import Review
+from core.review.staging import UNDECIDED, stale
+
+__all__ = [
+    "LEASE_MINUTES",
+    "UNDECIDED",
+    "Difference",
+    "Preview",
+    "Review",
+    "differences",
+    "library_tokens",
+    "stale",
+]

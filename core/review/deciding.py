@@ -1,0 +1,303 @@
+"""Decisions on proposals: approve, edit, rebase, reject, defer, and undo any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue, ValidationError
+
+from core.errors import ApplyError, InputError
+from core.experience import Delete, Evidence, Operation, Proposal, ProposalStatus, targets_of
+from core.library import Library
+from core.review.claiming import Claiming
+from core.review.staging import Stage, stale
+from core.store.events import Entry, State
+
+DECISIONS = {f"proposal.{name}" for name in ("approved", "rejected", "deferred", "edited", "rebased")}
+UNDONE = "proposal.undone"
+
+
+class Deciding(Claiming):
+    """What reviewers do with one proposal.
+
+    Everywhere, `revision` is what the reviewer looked at (None takes the present one), and `force` decides although
+    somebody else holds the proposal.
+    """
+
+    def approve(
+        self,
+        proposal_id: str,
+        actor: str,
+        *,
+        revision: int | None = None,
+        text: str | None = None,
+        reason: str = "",
+        force: bool = False,
+    ) -> Proposal:
+        """Stage a proposal for the next version, with the reviewer's own text if one is given.
+
+        Args:
+            proposal_id: which one.
+            actor: who decides.
+            revision: what the reviewer looked at.
+            text: the reviewer's own text, written down as an edit first; None keeps the text as it is.
+            reason: why, if there is something to say.
+            force: decide although somebody else holds it.
+
+        Raises:
+            ApplyError: the library cannot take it, it is stale, or somebody decided meanwhile.
+            BusyError: somebody else holds it.
+            InputError: it is decided already, or the text is not one.
+        """
+        with self._store.writing():
+            if text is not None:
+                revision = self.edit(proposal_id, text, actor, revision=revision, force=force).revision
+            return self._approve(Stage(self._store), proposal_id, actor, revision, reason, force)
+
+    def approve_all(
+        self, proposal_ids: Sequence[str], actor: str, *, reason: str = "", force: bool = False
+    ) -> list[Proposal]:
+        """Stage several proposals: all of them, or none.
+
+        Raises:
+            ApplyError: see `approve`; the first that does not fit is named.
+            BusyError: see `approve`.
+            InputError: see `approve`.
+        """
+        with self._store.writing():
+            stage = Stage(self._store)
+            return [self._approve(stage, i, actor, None, reason, force) for i in proposal_ids]
+
+    def _approve(
+        self, stage: Stage, proposal_id: str, actor: str, revision: int | None, reason: str, force: bool
+    ) -> Proposal:
+        proposal = self._undecided(proposal_id, "approve")
+        stage.add(proposal)
+        edited = proposal.edited_text
+        return self._decide(
+            proposal, "approved", reason.strip(), actor, revision, force, stage.library.version, edited=edited
+        )
+
+    def edit(
+        self, proposal_id: str, text: str, actor: str, *, revision: int | None = None, force: bool = False
+    ) -> Proposal:
+        """Give a proposal the reviewer's own text without deciding on it yet; a stale one stays stale.
+
+        Raises:
+            ApplyError: somebody decided meanwhile.
+            BusyError: somebody else holds it.
+            InputError: it is decided already, or the text is not one.
+        """
+        with self._store.writing():
+            proposal = self._undecided(proposal_id, "edit")
+            changed = _with_text(proposal, text)
+            over = self._refuse_held(proposal_id, actor, force)
+            return self._write(changed, proposal, actor, revision, "proposal.edited", over, text=text)
+
+    def rebase(
+        self,
+        proposal_id: str,
+        actor: str,
+        *,
+        text: str | None = None,
+        revision: int | None = None,
+        force: bool = False,
+    ) -> Proposal:
+        """Base a stale proposal on the library as it is now; its evidence, its status and its history stay.
+
+        Args:
+            proposal_id: which one.
+            actor: who looked at the new text.
+            text: the reviewer's own text against the new one; None keeps the text as it is.
+            revision: what the reviewer looked at.
+            force: do so although somebody else holds it.
+
+        Raises:
+            ApplyError: what it changes is not live any more, or somebody decided meanwhile.
+            BusyError: somebody else holds it.
+            InputError: it is not stale, it is decided already, or the text is not one.
+        """
+        with self._store.writing():
+            proposal = self._undecided(proposal_id, "rebase")
+            library = self._store.versions.library()
+            moved = stale(proposal, library)
+            if not moved:
+                raise InputError(f"{proposal.id} is not stale: it fits version {library.version} as it is.")
+            over = self._refuse_held(proposal_id, actor, force)
+            texts = {i: _live_text(proposal, i, library) for i in targets_of(proposal.operation)}
+            fresh = proposal if text is None else _with_text(proposal, text)
+            fresh = fresh.model_copy(update={"base_texts": texts, "base_version": library.version})
+            return self._write(
+                fresh, proposal, actor, revision, "proposal.rebased", over, moved=moved, text=text
+            )
+
+    def reject(
+        self, proposal_id: str, reason: str, actor: str, *, revision: int | None = None, force: bool = False
+    ) -> Proposal:
+        """Turn a proposal down, with the reason.
+
+        Raises:
+            ApplyError: somebody decided meanwhile.
+            BusyError: somebody else holds it.
+            InputError: it is decided already, or there is no reason.
+        """
+        if not reason.strip():
+            raise InputError(f"Say why {proposal_id} is rejected; the reason is kept with it.")
+        with self._store.writing():
+            proposal = self._undecided(proposal_id, "reject")
+            return self._decide(proposal, "rejected", reason.strip(), actor, revision, force)
+
+    def defer(
+        self, proposal_id: str, reason: str, actor: str, *, revision: int | None = None, force: bool = False
+    ) -> Proposal:
+        """Put a proposal off; it stays in the queue, but `next` does not give it.
+
+        Raises:
+            ApplyError: somebody decided meanwhile.
+            BusyError: somebody else holds it.
+            InputError: it is decided already.
+        """
+        with self._store.writing():
+            proposal = self._undecided(proposal_id, "defer")
+            return self._decide(proposal, "deferred", reason.strip(), actor, revision, force)
+
+    def undo(
+        self, proposal_id: str, actor: str, *, revision: int | None = None, force: bool = False
+    ) -> Proposal:
+        """Take the last decision back: the proposal is what it was before. Again, and the one before it goes, too.
+
+        Raises:
+            ApplyError: somebody decided meanwhile.
+            BusyError: somebody else holds it.
+            InputError: it is published (that is undone by a new version), or there is nothing to undo.
+        """
+        with self._store.writing():
+            proposal = self._store.proposals.get(proposal_id)
+            if proposal.status == "published":
+                raise InputError(
+                    f"{proposal.id} is published in version {proposal.published_in} and stays there; "
+                    f"`winnow review revert {proposal.id}` proposes what takes it back, "
+                    f"`winnow rollback {(proposal.published_in or 1) - 1}` makes a new version without all of that one."
+                )
+            last = _last_decision(self._store.events.of(proposal_id))
+            if last is None:
+                raise InputError(f"{proposal.id} is {proposal.status}; there is no decision to undo.")
+            over = self._refuse_held(proposal_id, actor, force)
+            before = proposal.model_copy(update=_before(last, proposal))
+            return self._write(
+                before, proposal, actor, revision, UNDONE, over, was=proposal.status, undid=last.event.kind
+            )
+
+    def adopt(self, item_id: str, operation: Operation, actor: str, *, rationale: str = "") -> Proposal:
+        """Make a proposal of something in the quarantine: a person says what was meant.
+
+        Args:
+            item_id: `Q-0003`.
+            operation: what it should be.
+            actor: who says so.
+            rationale: why; empty says where it came from.
+
+        Raises:
+            NotFoundError: there is no such item.
+            ApplyError: the operation names what is not live.
+            InputError: it was adopted already.
+        """
+        with self._store.writing():
+            found = self._store.proposals.quarantined_item(item_id).item
+            library = self._store.versions.library()
+            proposal = Proposal(
+                id="",  # the store gives it
+                operation=operation,
+                extractor="person",
+                rationale=rationale or f"From the quarantine ({item_id}): {found.reason}",
+                evidence=Evidence(group_ids=found.group_ids),
+                run_id=found.run_id,
+                base_version=library.version,
+                base_texts={i: library.live(i).text for i in targets_of(operation)},
+                raw_reply=found.raw,
+            )
+            return self._store.proposals.get(self._store.proposals.adopt(item_id, proposal, actor))
+
+    # --- writing ---
+
+    def _decide(
+        self,
+        proposal: Proposal,
+        status: ProposalStatus,
+        reason: str,
+        actor: str,
+        revision: int | None,
+        force: bool,
+        base: int | None = None,
+        **data: JsonValue,
+    ) -> Proposal:
+        over = self._refuse_held(proposal.id, actor, force)
+        changed = proposal.model_copy(update={"status": status, "reason": reason})
+        done = self._write(
+            changed, proposal, actor, revision, f"proposal.{status}", over, base=base, reason=reason, **data
+        )
+        self._store.claims.remove(proposal.id)
+        return done
+
+    def _write(
+        self,
+        changed: Proposal,
+        looked_at: Proposal,
+        actor: str,
+        revision: int | None,
+        event: str,
+        over: str | None,
+        *,
+        base: int | None = None,
+        **data: JsonValue,
+    ) -> Proposal:
+        """Write down who, when, why, on which version, and over whose claim."""
+        at = self._store.events.clock()
+        decided = changed.model_copy(update={"decided_by": actor, "decided_at": at})
+        told = {"base": self._store.versions.head() if base is None else base, **data}
+        told |= {"over": over} if over else {}
+        seen = looked_at.revision if revision is None else revision
+        return self._store.proposals.decide(decided, seen, actor, event, **told)
+
+
+def _last_decision(log: Sequence[Entry]) -> Entry | None:
+    """The last decision that was not taken back."""
+    standing: list[Entry] = []
+    for entry in log:
+        if entry.event.kind in DECISIONS:
+            standing.append(entry)
+        elif entry.event.kind == UNDONE and standing:
+            standing.pop()
+    return standing[-1] if standing else None
+
+
+def _before(decision: Entry, now: Proposal) -> State:
+    """What a decision changed, as it was; decisions from before the log kept that go back to the queue."""
+    if decision.state is not None:
+        was: State = decision.state["was"]
+        return was
+    if decision.event.kind == "proposal.edited":
+        return {"edited_text": None}
+    return {"status": "proposed", "reason": "" if now.status != "proposed" else now.reason}
+
+
+def _with_text(proposal: Proposal, text: str) -> Proposal:
+    if isinstance(proposal.operation, Delete):
+        raise InputError(
+            f"{proposal.id} deletes {proposal.operation.experience_id}; a delete has no text to edit."
+        )
+    try:
+        changed = proposal.model_copy(update={"edited_text": text})
+        _ = changed.effective
+    except (ValueError, ValidationError) as e:
+        raise InputError(f"This cannot be the text of {proposal.id}: {e}.") from e
+    return changed
+
+
+def _live_text(proposal: Proposal, experience_id: str, library: Library) -> str:
+    try:
+        return library.live(experience_id).text
+    except ApplyError as e:
+        raise ApplyError(
+            f"{proposal.id} cannot be rebased: {e} Reject it, or propose what you mean anew."
+        ) from e

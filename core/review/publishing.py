@@ -1,0 +1,189 @@
+"""Publishing what was approved, all of it or none, and going back: always as a new version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import ApplyError, InputError, StaleVersionError
+from core.experience import Experience, Proposal, Version
+from core.library import Applied, Draft, Library
+from core.record import Record
+from core.review.differences import Difference, differences, library_tokens
+from core.review.reverting import reversal
+from core.review.staging import change_of, staged, stale
+from core.store import Store
+
+NAMED = 5
+"""So many of the things that moved are named; the others are counted."""
+
+
+class Preview(Record):
+    """What publishing would do; made from the same code that publishes."""
+
+    parent: int
+    proposal_ids: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    tokens_before: int = 0
+    """Estimated tokens of the whole library's injection text."""
+    tokens_after: int = 0
+
+
+class Publishing:
+    """Versions of one workspace's library."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def staged(self, only: Sequence[str] | None = None) -> list[Proposal]:
+        """What the next version would take in, in the order in which it was proposed.
+
+        Raises:
+            InputError: one of those named is not approved.
+        """
+        return staged(self._store, only)
+
+    def preview(self, *, parent: int | None = None, only: Sequence[str] | None = None) -> Preview:
+        """What publishing would do now; nothing is changed.
+
+        Raises:
+            InputError: one of those named is not approved.
+            ApplyError: the staged proposals do not fit the newest version; the first that does not is named.
+            StaleVersionError: the library moved on since `parent`.
+        """
+        before = self._store.versions.library()
+        self._refuse_moved(before, parent)
+        taken = self.staged(only)
+        applied = self._apply(before, taken)
+        return Preview(
+            parent=before.version,
+            proposal_ids=tuple(p.id for p in taken),
+            differences=differences(before, applied.library, dict(zip(applied.touched, taken, strict=True))),
+            tokens_before=library_tokens(before),
+            tokens_after=library_tokens(applied.library),
+        )
+
+    def publish(
+        self, message: str, actor: str, *, parent: int | None = None, only: Sequence[str] | None = None
+    ) -> Version:
+        """Take all approved proposals into one new version, in one transaction.
+
+        Args:
+            message: what the version is about; kept with it.
+            actor: who publishes.
+            parent: the version that the publisher looked at; None takes the newest.
+            only: ids of the approved proposals that are taken; None takes all.
+
+        Raises:
+            InputError: nothing is approved, or one of those named is not.
+            ApplyError: a proposal does not fit; nothing was published.
+            StaleVersionError: the library moved on since `parent`.
+        """
+        with self._store.writing():
+            before = self._store.versions.library()
+            taken = self.staged(only)
+            if not taken:
+                raise InputError("Nothing is approved, so there is nothing to publish; see `winnow review`.")
+            self._refuse_moved(before, parent)
+            earned = self._store.credits.fold(before, into=before.version + 1, actor=actor)
+            applied = self._apply(earned, taken)
+            version = self._store.versions.save(
+                before,
+                applied.library,
+                parent=before.version,
+                author=actor,
+                message=message.strip() or f"Publish {', '.join(p.id for p in taken)}",
+                event="version.published",
+            )
+            for proposal, experience_id in zip(taken, applied.touched, strict=True):
+                done = {"status": "published", "published_in": version.number, "experience_id": experience_id}
+                self._store.proposals.decide(
+                    proposal.model_copy(update=done),
+                    proposal.revision,
+                    actor,
+                    "proposal.published",
+                    version=version.number,
+                    experience=experience_id,
+                )
+            return self._store.versions.get(version.number)
+
+    def _apply(self, before: Library, taken: Sequence[Proposal]) -> Applied:
+        draft = Draft(before, self._store.versions.next_number())
+        touched = []
+        for proposal in taken:
+            if moved := stale(proposal, before):
+                raise ApplyError(
+                    f"A staged proposal is stale, {proposal.id}: {moved}. Undo it, then publish again."
+                )
+            try:
+                touched.append(draft.take(change_of(proposal)))
+            except ApplyError as e:
+                raise ApplyError(f"{proposal.id} does not fit: {e} Undo it, then publish again.") from e
+        return Applied(draft.library(), tuple(touched), draft.next_number)
+
+    def rollback(self, number: int, actor: str, *, message: str = "", parent: int | None = None) -> Version:
+        """Make a new version that reads as version `number` did; nothing is erased, and what was earned since stays.
+
+        Raises:
+            NotFoundError: there is no such version.
+            InputError: the newest version reads so already.
+            StaleVersionError: the library moved on since `parent`.
+        """
+        with self._store.writing():
+            head = self._store.versions.library()
+            before = self._store.versions.library(number)
+            self._refuse_moved(head, parent)
+            if not differences(before, head):
+                raise InputError(
+                    f"Version {head.version} reads as version {number} did; there is nothing to roll back."
+                )
+            into = head.version + 1
+            earned = self._store.credits.fold(before, into=into, actor=actor, since=before.version)
+            return self._store.versions.save(
+                head,
+                self._store.versions.as_of(earned, head),
+                parent=head.version,
+                author=actor,
+                message=message.strip() or f"Roll back to version {number}",
+                event="version.rolled_back",
+            )
+
+    def revert(self, proposal_id: str, actor: str) -> list[Proposal]:
+        """Propose what takes a published proposal back; it is reviewed and published like any other.
+
+        Raises:
+            InputError: it is not published, or what it changed was changed again since.
+        """
+        with self._store.writing():
+            proposal = self._store.proposals.get(proposal_id)
+            if proposal.published_in is None:
+                raise InputError(
+                    f"{proposal.id} is {proposal.status}, not published; `winnow review undo {proposal.id}` takes a "
+                    "decision back."
+                )
+            versions = self._store.versions
+            made = reversal(proposal, versions.library(proposal.published_in - 1), versions.library())
+            return [self._store.proposals.get(i) for i in self._store.proposals.add(made, actor)]
+
+    def origin(self, experience_id: str) -> tuple[Experience, list[Proposal]]:
+        """An experience as it was last, and the proposals that made it so, the newest first.
+
+        Raises:
+            NotFoundError: there never was such an experience.
+        """
+        states = self._store.versions.history(experience_id)
+        ids = dict.fromkeys(state.proposal_id for _, _, state in reversed(states) if state.proposal_id)
+        return states[-1][2], [self._store.proposals.get(i) for i in ids]
+
+    def _refuse_moved(self, head: Library, parent: int | None) -> None:
+        """Compare and swap: the version that was looked at has to be the newest one; says what moved since."""
+        if parent is None or parent == head.version:
+            return
+        if parent > head.version:
+            raise InputError(f"There is no version {parent} yet; the newest is {head.version}.")
+        newest = self._store.versions.get(head.version)
+        moved = f"{newest.author} published {newest.message!r}"
+        changed = [d.experience_id for d in differences(*self._store.versions.changed(parent, head.version))]
+        if changed:
+            more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+            moved += f", and {', '.join(changed[:NAMED])}{more} changed since"
+        raise StaleVersionError(parent, head.version, moved)

@@ -1,0 +1,111 @@
+"""What is approved and not yet published, and what a further approval has to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import ApplyError, InputError
+from core.experience import Proposal, ProposalStatus, targets_of
+from core.library import Change, Draft, Library
+from core.store import Store
+
+UNDECIDED: tuple[ProposalStatus, ...] = ("proposed", "deferred", "superseded")
+"""What a decision can be made on; a superseded proposal may still be brought back by a person."""
+
+EVERYTHING = 1_000_000
+
+
+def stale(proposal: Proposal, library: Library) -> str:
+    """Why the proposal no longer fits what it was based on; empty where it does."""
+    for experience_id, text in proposal.base_texts.items():
+        now = library.experiences.get(experience_id)
+        if now is None or now.status != "live":
+            return f"{experience_id} is not live in version {library.version}"
+        if now.text != text:
+            return f"the text of {experience_id} changed since version {proposal.base_version}"
+    return ""
+
+
+def staged(store: Store, only: Sequence[str] | None = None) -> list[Proposal]:
+    """What the next version would take in, in the order in which it was proposed.
+
+    Args:
+        store: where.
+        only: ids of the approved proposals that are meant; None takes all.
+
+    Raises:
+        InputError: one of those named is not approved.
+    """
+    found, _ = store.proposals.page(["approved"], limit=EVERYTHING)
+    if only is not None:
+        found = [p for p in found if p.id in only]
+        if missing := sorted(set(only) - {p.id for p in found}):
+            now = store.proposals.get(missing[0])
+            raise InputError(f"{now.id} is not approved: it is {now.status}. Nothing was published.")
+    return sorted(found, key=lambda p: (len(p.id), p.id))
+
+
+def change_of(proposal: Proposal) -> Change:
+    """The change that publishing makes of a proposal."""
+    return Change(
+        operation=proposal.effective,
+        proposal_id=proposal.id,
+        confidence=proposal.confidence,
+        learned_on=proposal.learned_on,
+        epoch=proposal.epoch,
+    )
+
+
+class Stage:
+    """The library, and what is approved on top of it. Lives as long as one transaction."""
+
+    def __init__(self, store: Store) -> None:
+        self.library = store.versions.library()
+        number = store.versions.next_number()
+        self._alone = Draft(self.library, number)
+        self._together = Draft(self.library, number)
+        self._approved: list[Proposal] = []
+        for proposal in staged(store):
+            if not stale(
+                proposal, self.library
+            ):  # a stale one cannot be published: it stands in nobody's way
+                self._take(proposal)
+
+    def _take(self, proposal: Proposal) -> None:
+        try:
+            self._together.take(change_of(proposal))
+        except ApplyError as e:
+            raise ApplyError(
+                f"{proposal.id}, which is approved already, no longer fits: {e} Undo it first."
+            ) from e
+        self._approved.append(proposal)
+
+    def add(self, proposal: Proposal) -> None:
+        """Put a proposal on the stage.
+
+        Raises:
+            ApplyError: it is stale, changes what another one on the stage changes, or the library cannot take it.
+        """
+        if moved := stale(proposal, self.library):
+            raise ApplyError(
+                f"{proposal.id} is stale: {moved}. Reject it, or rebase it on the new text: "
+                f"winnow review rebase {proposal.id}"
+            )
+        self._refuse_rival(proposal)
+        self._alone.check(proposal.effective)  # first alone, so that the message names what is live already
+        try:
+            self._together.take(change_of(proposal))
+        except ApplyError as e:
+            rivals = ", ".join(p.id for p in self._approved)
+            raise ApplyError(f"{proposal.id} does not fit what is approved already ({rivals}): {e}") from e
+        self._approved.append(proposal)
+
+    def _refuse_rival(self, proposal: Proposal) -> None:
+        """Two staged changes of one experience would depend on their order: the reviewer has to choose."""
+        mine = set(targets_of(proposal.operation))
+        for other in self._approved:
+            if shared := mine & set(targets_of(other.operation)):
+                raise ApplyError(
+                    f"{other.id} is approved already and changes {min(shared)} too; "
+                    "publish it or undo it before you approve this one."
+                )
