@@ -6,8 +6,12 @@
 2. At most `WHOLE_LIBRARY` candidates that fit the budget are injected whole, in the order of their ids. No
    embedding is asked for.
 3. Otherwise they are ranked by (1 - l) * cosine + l * confidence, and taken from the top: at most `TOP_K`, at
-   most `CAPS` of a kind (strategies are not capped), and whoever still fits the budget.
+   most `CAPS` of a kind (strategies are not capped), and whoever still fits the budget (a shorter one further
+   down may, of the first `MISFITS` that do not).
 4. What is left out is returned, each with its reason.
+5. The text of an error belongs to the query where the task is to mend one. It is the same for all rollouts of a
+   group: they would not be comparable if each were given other lessons, so an agent is given none anew after an
+   error of its own, and a task that is sampled anew is given those that it was given before.
 """
 
 from __future__ import annotations
@@ -34,6 +38,9 @@ WHOLE_LIBRARY = 50
 TOP_K = 5
 CONFIDENCE_WEIGHT = 0.2
 """l in the score of rule 3."""
+
+MISFITS = 50
+"""After so many that do not fit no further one is tried: what ranks so low is not worth its tokens."""
 
 CAPS: Mapping[Kind, int] = MappingProxyType({"convention": 2, "tool_selection": 2, "failure_pattern": 1})
 
@@ -183,14 +190,16 @@ def _take_from_top(
     chosen: list[Experience] = []
     passed_over: list[LeftOut] = []
     kinds: Counter[Kind] = Counter()
-    for experience in sorted(candidates, key=lambda e: (-scores[e.id], *_id_order(e))):
+    misfits = 0
+    for experience in sorted(candidates, key=lambda e: -scores[e.id]):  # of equals, the lower id stays first
         why: Why | None = None
         if len(chosen) >= top_k:
             why = "beyond top K"
         elif kinds[experience.kind] >= CAPS.get(experience.kind, top_k):
             why = "kind cap"
-        elif _tokens([*chosen, experience], count_tokens) > budget_tokens:
-            why = "over budget"  # a shorter one further down may still fit
+        elif misfits == MISFITS or _tokens([*chosen, experience], count_tokens) > budget_tokens:
+            why = "over budget"
+            misfits = min(misfits + 1, MISFITS)
         if why is None:
             chosen.append(experience)
             kinds[experience.kind] += 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.experience import KINDS, Experience
 from core.injection import estimate_tokens
-from core.memory import CAPS, TOP_K, WHOLE_LIBRARY, Selection, select
+from core.memory import CAPS, MISFITS, TOP_K, WHOLE_LIBRARY, Selection, learned_elsewhere, select
 
 PLENTY = 100_000
 
@@ -135,6 +135,19 @@ def test_a_small_budget_is_filled_from_the_top_and_never_passed() -> None:
     assert chosen.tokens == two
 
 
+def test_a_huge_library_under_a_small_budget_is_not_counted_through_for_every_task() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return estimate_tokens(text)
+
+    library = [lesson(n, confidence=0.9) for n in range(2_000)]
+    chosen = select(library, "q", domain="general", budget_tokens=1, count_tokens=count)
+    assert chosen.reasons == {"over budget": 2_000}
+    assert len(counted) == MISFITS
+
+
 def test_no_budget_injects_nothing_and_says_so() -> None:
     chosen = select([lesson(1)], "q", domain="general", budget_tokens=0)
     assert chosen.injection.text == ""
@@ -171,3 +184,21 @@ def test_every_experience_is_either_injected_or_left_out_with_a_reason(
             assert sum(e.kind == kind for e in chosen.experiences) <= cap
     rng.shuffle(library)
     assert select(library, "Which file?", domain="sums", budget_tokens=budget, embed=Topics()) == chosen
+
+
+def test_a_plan_says_which_lessons_were_learned_on_another_model() -> None:
+    library = [
+        lesson(1, learned_on="small-1", domain="sums"),
+        lesson(2, learned_on="small-2"),
+        lesson(3, learned_on="small-2"),
+        lesson(4, learned_on="large", domain="sums"),
+        lesson(5, domain="sums"),
+        lesson(6, learned_on="small-1", domain="capitals"),
+        lesson(7, learned_on="small-1", status="deleted"),
+    ]
+    said = learned_elsewhere(library, ["sums"], "large")
+    assert said.startswith(
+        "3 of 5 lessons were learned on another model than large: small-2 (2), small-1 (1)."
+    )
+    assert learned_elsewhere(library[3:5], ["sums"], "large") == ""
+    assert learned_elsewhere([], ["sums"], "large") == ""
