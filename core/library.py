@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import assert_never
 
@@ -56,10 +56,14 @@ class Library:
 
     def __iter__(self) -> Iterator[Experience]:
         """The live experiences in the order of their ids."""
-        return iter(sorted((e for e in self.experiences.values() if e.status == "live"), key=_by_number))
+        return iter(self._live)
 
     def __len__(self) -> int:
-        return sum(e.status == "live" for e in self.experiences.values())
+        return len(self._live)
+
+    @cached_property
+    def _live(self) -> tuple[Experience, ...]:
+        return tuple(sorted((e for e in self.experiences.values() if e.status == "live"), key=_by_number))
 
     def live(self, experience_id: str) -> Experience:
         """One live experience.
@@ -103,9 +107,8 @@ class Draft:
         self._version = library.version
         self.next_number = next_number
         """Number of the next new experience."""
-        self._said: dict[tuple[str, str], set[str]] = {}
-        for experience in self._states.values():
-            self._learn(experience)
+        self._said: dict[str, dict[str, set[str]]] = {}
+        """Ids of the live experiences by normalised text; of each domain that was asked about."""
 
     def library(self) -> Library:
         """The library with all that was taken."""
@@ -197,16 +200,25 @@ class Draft:
             raise ApplyError(
                 f"The text has {words} words; an experience has at most {MAX_WORDS}. Shorten it, then approve it again."
             )
-        if others := self._said.get((domain, _normalised(text)), set()).difference(own):
+        if others := self._saying(domain).get(_normalised(text), set()).difference(own):
             raise ApplyError(f"{min(others)} says the same already; reject this proposal or change its text.")
 
+    def _saying(self, domain: str) -> dict[str, set[str]]:
+        if domain not in self._said:
+            self._said[domain] = {}
+            for experience in self._states.values():
+                if experience.domain == domain:
+                    self._learn(experience)
+        return self._said[domain]
+
     def _learn(self, experience: Experience) -> None:
-        if experience.status == "live":
-            self._said.setdefault((experience.domain, _normalised(experience.text)), set()).add(experience.id)
+        if experience.status == "live" and experience.domain in self._said:
+            said = self._said[experience.domain]
+            said.setdefault(_normalised(experience.text), set()).add(experience.id)
 
     def _forget(self, experience: Experience | None) -> None:
-        if experience is not None and experience.status == "live":
-            self._said[experience.domain, _normalised(experience.text)].discard(experience.id)
+        if experience is not None and experience.status == "live" and experience.domain in self._said:
+            self._said[experience.domain][_normalised(experience.text)].discard(experience.id)
 
 
 _normalised = lru_cache(maxsize=32_768)(normalise)  # a library is indexed anew for every decision on it

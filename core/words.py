@@ -30,6 +30,9 @@ _LITERAL = re.compile(r"`[^`]+`|\"[^\"]+\"|“[^”]+”|(?<!\w)'[^']+'(?!\w)|(?
 _KEPT = ("<super>", "<sub>", "<fraction>")
 _BULLET = re.compile(r"^[-*•‣·]\s+")
 _SENTENCE_END = re.compile(r"(?<=\S)(?<![.,;:!?。、])[.,;:!?。、]+$")
+_END_MARKS = tuple(".,;:!?。、")
+_QUOTE = re.compile("[`\"“'‘]")  # a library of ten thousand is normalised often: what a text has not is not looked for
+_SPACES = re.compile(r"\s+")
 
 
 def count_words(text: str) -> int:
@@ -85,14 +88,17 @@ def _once(text: str) -> str:
     text = _unquoted(_BULLET.sub("", text))
     parts: list[str] = []
     end = 0
-    for literal in _LITERAL.finditer(text):
+    for literal in _LITERAL.finditer(text) if _QUOTE.search(text) else ():
         parts += [_folded(text[end : literal.start()]), literal.group()]
         end = literal.end()
     parts.append(_folded(text[end:]))
-    return _SENTENCE_END.sub("", "".join(parts).strip())
+    whole = "".join(parts).strip()
+    return _SENTENCE_END.sub("", whole) if whole.endswith(_END_MARKS) else whole
 
 
 def _compatible(text: str) -> str:
+    if text.isascii():
+        return text
     kept = [i for i, c in enumerate(text) if unicodedata.decomposition(c).startswith(_KEPT)]
     parts: list[str] = []
     start = 0
@@ -108,4 +114,5 @@ def _unquoted(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return re.sub(r"\s+", " ", _compatible(text.casefold()))
+    text = _compatible(text.casefold())
+    return text if text == " ".join(text.split()) else _SPACES.sub(" ", text)

@@ -102,7 +102,7 @@ class Workspace:
 
     def overview(self) -> Overview:
         runs = self.store.runs.newest(1)
-        library = self.store.versions.library()
+        [newest] = self.store.versions.newest(1)
         return Overview(
             tasks=self.store.tasks.counts(),
             set_aside=self.store.tasks.count_aside(),
@@ -111,8 +111,8 @@ class Workspace:
             rollouts=self.store.groups.count_rollouts(),
             groups=self.store.runs.tally(),
             proposals=self.store.proposals.counts(),
-            version=library.version,
-            experiences=len(library),
+            version=newest.number,
+            experiences=newest.size,
         )
 
 
