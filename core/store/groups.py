@@ -118,12 +118,15 @@ class Groups:
                 given back.
         """
         scored = [r.reward for r in group.rollouts if r.reward is not None]
+        rows = [_rollout_row(rollout) for rollout in group.rollouts]
+        bodies = [(rollout.id, _packed(rollout.trajectory)) for rollout in group.rollouts]
         with self._database.writing():
             self._clear(group.id)
-            for rollout in group.rollouts:
-                self._database.insert("rollouts", _rollout_row(rollout))
-                body = zlib.compress(rollout.trajectory.canonical().encode(), 6)
-                self._database.insert("trajectories", {"rollout_id": rollout.id, "body": body})
+            if rows:
+                marks = ", ".join(f":{column}" for column in rows[0])
+                insert = f"INSERT INTO rollouts ({', '.join(rows[0])}) VALUES ({marks})"
+                self._database.handle.conn.executemany(insert, rows)
+                self._database.handle.conn.executemany("INSERT INTO trajectories VALUES (?, ?)", bodies)
             self._database.execute(
                 "UPDATE groups SET status = ?, reason = ?, size = ?, scored = ?, errors = ?, mean = ?, spread = ?,"
                 " left_out = ?, not_injected = ? WHERE id = ?",
@@ -172,13 +175,16 @@ class Groups:
             semantic: S_i, by rollout id.
             contrasts: the raw reply of stage 2, by group id.
         """
+        texts = (
+            ("rollouts", "summary", summaries),
+            ("rollouts", "semantic", semantic),
+            ("groups", "contrast", contrasts),
+        )
         with self._database.writing():
-            for rollout_id, text in summaries.items():
-                self._database.execute("UPDATE rollouts SET summary = ? WHERE id = ?", text, rollout_id)
-            for rollout_id, text in semantic.items():
-                self._database.execute("UPDATE rollouts SET semantic = ? WHERE id = ?", text, rollout_id)
-            for group_id, text in contrasts.items():
-                self._database.execute("UPDATE groups SET contrast = ? WHERE id = ?", text, group_id)
+            for table, column, by_id in texts:
+                self._database.handle.conn.executemany(
+                    f"UPDATE {table} SET {column} = ? WHERE id = ?", [(text, i) for i, text in by_id.items()]
+                )
 
     def contrast_anew(self, group_ids: Sequence[str]) -> None:
         """Let groups be contrasted with fresh replies: those in the cache could not be used."""
@@ -318,6 +324,11 @@ class Groups:
         )
 
 
+def _packed(trajectory: Trajectory) -> bytes:
+    """Level 1 takes two thirds of the time of level 6, for 4 % more room."""
+    return zlib.compress(trajectory.model_dump_json().encode(), 1)
+
+
 def _rollout_row(rollout: Rollout) -> Row:
     return {
         "id": rollout.id,
@@ -334,7 +345,7 @@ def _rollout_row(rollout: Rollout) -> Row:
         "error": rollout.error,
         "injected": json.dumps(rollout.injected),
         "model": rollout.model,
-        "usage": rollout.usage.canonical(),
+        "usage": rollout.usage.model_dump_json(),
         "steps": len(rollout.trajectory.steps),
         "summary": rollout.summary,
         "semantic": rollout.semantic,

@@ -31,15 +31,17 @@ class Spending:
     def book(self, entries: Sequence[Entry]) -> None:
         """Write down what was sent; in one transaction with the replies where one is open."""
         at = self._clock()
+        rows = [
+            (at, e.run_id, e.endpoint, e.stage, u.calls, u.prompt_tokens, u.completion_tokens, u.cost_usd)
+            for e in entries
+            for u in [e.usage]
+        ]
         with self._database.writing():
-            for entry in entries:
-                used = entry.usage
-                self._database.execute(
-                    "INSERT INTO spend (at, run_id, endpoint, stage, calls, prompt_tokens, completion_tokens, cost_usd)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    *(at, entry.run_id, entry.endpoint, entry.stage),
-                    *(used.calls, used.prompt_tokens, used.completion_tokens, used.cost_usd),
-                )
+            self._database.handle.conn.executemany(
+                "INSERT INTO spend (at, run_id, endpoint, stage, calls, prompt_tokens, completion_tokens, cost_usd)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
 
     def of_run(self, run_id: str) -> Usage:
         row = self._database.row(f"SELECT {_SUMS} FROM spend WHERE run_id = ?", run_id)
