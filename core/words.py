@@ -31,7 +31,9 @@ _KEPT = ("<super>", "<sub>", "<fraction>")
 _BULLET = re.compile(r"^[-*•‣·]\s+")
 _SENTENCE_END = re.compile(r"(?<=\S)(?<![.,;:!?。、])[.,;:!?。、]+$")
 _END_MARKS = tuple(".,;:!?。、")
-_QUOTE = re.compile("[`\"“'‘]")  # a library of ten thousand is normalised often: what a text has not is not looked for
+_QUOTE = re.compile(
+    "[`\"“'‘]"
+)  # a library of ten thousand is normalised often: what a text has not is not looked for
 _SPACES = re.compile(r"\s+")
 
 

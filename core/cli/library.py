@@ -1,11 +1,18 @@
-"""`winnow library`, `winnow publish`, `winnow rollback`."""
+"""`winnow library`."""
 
 from __future__ import annotations
 
 import click
 
-from core.cli.desk import Desk, plural, table, verb, visible
+from core.cli.desk import Desk, hidden, plural, table, verb, visible
+from core.errors import InputError
+from core.experience import KINDS, Add, Delete, Experience, Kind, Merge, Modify, Operation
 from core.review import Difference, differences
+from core.store.versions import ORDERS, Order
+from core.words import count_words
+
+LIMIT = click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+OFFSET = click.option("--offset", type=click.IntRange(0, 10**12), default=0, help="Leave out so many.")
 
 
 @click.group()
@@ -14,46 +21,172 @@ def library() -> None:
 
 
 @verb(library, "list")
-@click.option("--version", "number", type=int, help="Of this version; default: the newest.")
+@click.option("--version", "named", help="Of this version, a number or a label; default: the newest.")
 @click.option("--domain", default="")
-def list_experiences(desk: Desk, number: int | None, domain: str) -> None:
-    """List the live experiences of a version."""
-    found = desk.workspace.store.versions.library(number)
-    kept = [e for e in found if not domain or e.domain == domain]
-    rows = [(e.id, e.domain, e.kind, f"{e.confidence:.2f}", f"{e.wins}/{e.uses}", e.text) for e in kept]
-    lines = table(rows, ("id", "domain", "kind", "confidence", "wins/uses", "text"))
-    desk.answer(
-        {"version": found.version, "experiences": kept},
-        *lines,
-        f"{plural(len(kept), 'experience')} in version {found.version}.",
+@click.option("--kind", type=click.Choice(KINDS), default=None)
+@click.option(
+    "--status", type=click.Choice(["live", "deleted", "merged", "all"]), default="live", show_default=True
+)
+@click.option("--sort", "order", type=click.Choice(list(ORDERS)), default="id", show_default=True)
+@LIMIT
+@OFFSET
+def list_experiences(
+    desk: Desk,
+    named: str | None,
+    domain: str,
+    kind: Kind | None,
+    status: str,
+    order: Order,
+    limit: int,
+    offset: int,
+) -> None:
+    """List the experiences of a version, a page at a time."""
+    versions = desk.workspace.store.versions
+    version = versions.head() if named is None else versions.resolve(named)
+    found, total = versions.page(
+        None if named is None else version,
+        domain=domain,
+        kind=kind or "",
+        status="" if status == "all" else status,
+        order=order,
+        limit=limit,
+        offset=offset,
     )
+    rows = [
+        (
+            e.id,
+            *([e.status] if status == "all" else []),
+            e.domain,
+            e.kind,
+            f"{e.confidence:.2f}",
+            _wins(e),
+            e.text,
+        )
+        for e in found
+    ]
+    headers = (
+        "id",
+        *(["status"] if status == "all" else []),
+        "domain",
+        "kind",
+        "confidence",
+        "wins/uses",
+        "text",
+    )
+    desk.answer(
+        {"version": version, "total": total, "offset": offset, "experiences": found},
+        *table(rows, headers),
+        f"{len(found):,} of {plural(total, 'experience')} in version {version}.{_more(len(found), total, offset)}",
+    )
+
+
+@verb(library, "search")
+@click.argument("query")
+@click.option("--dead", is_flag=True, help="Deleted and merged ones, too.")
+@click.option("--domain", default="")
+@click.option("--kind", type=click.Choice(KINDS), default=None)
+@LIMIT
+@OFFSET
+def search(
+    desk: Desk, query: str, dead: bool, domain: str, kind: Kind | None, limit: int, offset: int
+) -> None:
+    """Find experiences that hold all words and "phrases" of QUERY, the best first; matches stand between «»."""
+    found, total = desk.workspace.store.search.find(
+        query, dead=dead, domain=domain, kind=kind or "", limit=limit, offset=offset
+    )
+    lines = []
+    for hit in found:
+        e = hit.experience
+        lines.append(f"{e.id} ({e.status}, {e.kind}, {e.domain}) {visible(hit.marked())}")
+    lines.append(f"{len(found):,} of {plural(total, 'experience')} found.{_more(len(found), total, offset)}")
+    desk.answer({"total": total, "offset": offset, "hits": found}, *lines)
 
 
 @verb(library, "show")
 @click.argument("experience_id")
-def show(desk: Desk, experience_id: str) -> None:
-    """Show one experience: its exact text, the proposals, groups and rollouts it came from, its history."""
-    experience, proposals = desk.workspace.review.origin(experience_id)
-    history = desk.workspace.store.versions.history(experience_id)
-    lines = [
-        f"{experience.id} ({experience.status}, {experience.kind}, {experience.domain})",
-        visible(experience.text),
-        f"confidence {experience.confidence:.2f}, {plural(experience.uses, 'use')}, {plural(experience.wins, 'win')}; "
-        f"learned on {experience.learned_on or 'no model: a person wrote it'}",
-    ]
-    for start, end, state in history:
-        until = f"to before version {end}" if end else "until now"
-        lines.append(f"  from version {start} {until} ({state.status}): {visible(state.text)}")
-    for p in proposals:
-        lines += [
-            f"{p.id}: {p.operation.op} by the {p.extractor} extractor in {p.run_id or 'no run'}; "
-            f"published in version {p.published_in} after {p.decided_by} decided at {p.decided_at}",
-            f"  evidence: {p.evidence.sentence or 'none'}",
-            f"  groups: {', '.join(p.evidence.group_ids[:12]) or '-'}",
-            f"  rollouts: {', '.join(p.evidence.rollout_ids[:12]) or '-'}",
-        ]
-    states = [{"from": start, "to": end, "state": state} for start, end, state in history]
-    desk.answer({"experience": experience, "history": states, "proposals": proposals}, *lines)
+@click.option("--full", is_flag=True, help="With the messages and steps of the example rollouts.")
+def show(desk: Desk, experience_id: str, full: bool) -> None:
+    """Show one experience: its exact text, its history, and where it came from, down to the rollouts."""
+    from core.cli.origins import provenance_lines
+    from core.workspace.provenance import provenance
+
+    found = provenance(desk.workspace.store, experience_id, trajectories=full)
+    desk.answer(found, *provenance_lines(found))
+
+
+@verb(library, "propose")
+@click.option("--text", help="The lesson, exactly as it is to be stored.")
+@click.option("--kind", type=click.Choice(KINDS), default=None, help="Default: strategy, or as it was.")
+@click.option("--domain", default=None, help="Default: general, or as it was.")
+@click.option("--modify", metavar="ID", help="Change this experience to --text.")
+@click.option("--delete", metavar="ID", help="Take this experience out.")
+@click.option("--merge", metavar="ID ID...", help="Put --text in place of these; the first id lives on.")
+@click.option("--reason", "-r", default="", help="Why; the reviewer sees it.")
+@click.argument("others", nargs=-1)
+def propose(
+    desk: Desk,
+    text: str | None,
+    kind: Kind | None,
+    domain: str | None,
+    modify: str | None,
+    delete: str | None,
+    merge: str | None,
+    reason: str,
+    others: tuple[str, ...],
+) -> None:
+    """Propose a lesson of your own, or a change; it waits for a review like any other.
+
+    \b
+    winnow library propose --text "Read the file before you answer." --domain office
+    winnow library propose --modify E-0007 --text "Read the file twice."
+    winnow library propose --merge E-0001 E-0002 --text "Read the file and its columns first."
+    winnow library propose --delete E-0007 -r "No longer true."
+    """  # noqa: D301  (a backspace is how click is told to keep the lines)
+    from core.workspace.by_hand import propose_by_hand
+
+    operation = _operation(text, kind, domain, modify, delete, merge, others)
+    written = propose_by_hand(desk.workspace.store, operation, desk.who, rationale=reason)
+    lines = [f"{written.proposal.id} waits for a review ({operation.op})."]
+    if text is not None:
+        lines += [f"--- text ({plural(count_words(text), 'word')})", visible(text), *hidden(text)]
+    if written.near:
+        lines += ["--- nearest in the library", *(f"{e.id} {visible(e.text)}" for e in written.near)]
+    desk.answer(written, *lines, f"Next: winnow review approve {written.proposal.id}")
+
+
+def _operation(
+    text: str | None,
+    kind: Kind | None,
+    domain: str | None,
+    modify: str | None,
+    delete: str | None,
+    merge: str | None,
+    others: tuple[str, ...],
+) -> Operation:
+    if sum(option is not None for option in (modify, delete, merge)) > 1:
+        raise InputError("--modify, --delete and --merge exclude each other.")
+    if others and merge is None:
+        raise InputError(f"Ids without --merge: {' '.join(others)}. Put the text after --text, in quotes.")
+    if (text is None) != (delete is not None):
+        raise InputError("Give the lesson with --text." if text is None else "--delete takes no --text.")
+    if (kind or domain) and (delete or merge):
+        raise InputError("--kind and --domain go with a new lesson or with --modify.")
+    given = {k: v for k, v in (("text", text), ("kind", kind), ("domain", domain)) if v is not None}
+    if modify is not None:
+        return Modify.read({"experience_id": modify, **given}, where="The change")
+    if delete is not None:
+        return Delete(experience_id=delete)
+    if merge is not None:
+        return Merge.read({"experience_ids": [merge, *others], **given}, where="The merge")
+    return Add.read(given, where="The lesson")
+
+
+def _wins(experience: Experience) -> str:
+    return f"{experience.wins}/{experience.uses}"
+
+
+def _more(shown: int, total: int, offset: int) -> str:
+    return f" The next page: --offset {offset + shown}." if offset + shown < total and shown else ""
 
 
 @verb(library, "versions")
@@ -66,12 +199,12 @@ def versions(desk: Desk, limit: int) -> None:
 
 
 @verb(library, "diff")
-@click.argument("before", type=click.IntRange(0, 10**12))
-@click.argument("after", type=click.IntRange(0, 10**12))
-def diff(desk: Desk, before: int, after: int) -> None:
-    """Show what differs between two versions."""
+@click.argument("before")
+@click.argument("after")
+def diff(desk: Desk, before: str, after: str) -> None:
+    """Show what differs between two versions, each named by its number or a label."""
     versions = desk.workspace.store.versions
-    found = differences(versions.library(before), versions.library(after))
+    found = differences(*versions.changed(versions.resolve(before), versions.resolve(after)))
     desk.answer(found, *difference_lines(found))
 
 
@@ -84,40 +217,5 @@ def difference_lines(found: tuple[Difference, ...]) -> list[str]:
         lines.append(f"{d.experience_id}{' (' + d.proposal_id + ')' if d.proposal_id else ''}")
         lines += [f"  - {visible(d.before)}"] if d.before is not None else []
         lines += [f"  + {visible(d.after)}"] if d.after is not None else []
+        lines += [f"    {name}: {old} -> {new}" for name, (old, new) in d.fields.items()]
     return lines
-
-
-@verb(None, "publish")
-@click.option("--message", "-m", default="", help="What the version is about.")
-@click.option("--parent", type=int, help="Refuse if the newest version is another one.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-def publish(desk: Desk, message: str, parent: int | None, dry_run: bool) -> None:
-    """Publish all approved proposals as one new version: all of them, or none."""
-    review = desk.workspace.review
-    preview = review.preview()
-    lines = difference_lines(preview.differences)
-    tokens = f"Injected text: about {preview.tokens_before} tokens before, {preview.tokens_after} after."
-    if dry_run:
-        desk.answer(preview, *lines, tokens, "Nothing was published.")
-        return
-    version = review.publish(message, desk.who, parent=parent)
-    desk.answer(
-        version,
-        *lines,
-        tokens,
-        f"Version {version.number} is published: {plural(version.size, 'experience')}.",
-        "Next: winnow pack export, or winnow run --split trial to see answers with it.",
-    )
-
-
-@verb(None, "rollback")
-@click.argument("number", type=click.IntRange(0, 10**12))
-@click.option("--message", "-m", default="")
-@click.option("--parent", type=int, help="Refuse if the newest version is another one.")
-def rollback(desk: Desk, number: int, message: str, parent: int | None) -> None:
-    """Make a new version that reads as version NUMBER did. Nothing is erased."""
-    version = desk.workspace.review.rollback(number, desk.who, message=message, parent=parent)
-    desk.answer(
-        version,
-        f"Version {version.number} reads as version {number} did: {plural(version.size, 'experience')}.",
-    )

@@ -20,7 +20,7 @@ UNSPACED = (
 """Ideographs, kana, Thai, Lao, Khmer and Burmese (rules 2 and 3 of `core.words`), as a class of GLOB and of `re`."""
 
 PARTED = 4_000
-"""Characters of a text that are parted; one without these scripts is not parted (plain ASCII is told by its length in bytes)."""
+"""Characters of a text that are parted; one without these scripts (ASCII is told by its bytes) stays as it is."""
 
 SCHEMA = f"""
 CREATE UNIQUE INDEX states_now ON experience_states (experience_id) WHERE to_version IS NULL;

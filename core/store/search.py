@@ -1,6 +1,7 @@
 """Full-text search over the experiences as they are now.
 
-1. A query is words and "phrases in quotes"; an experience is found if it has all of them. Case and accents do not count.
+1. A query is words and "phrases in quotes"; an experience that has all of them is found. Case and accents do not
+   count.
 2. A word is found where a word of the text starts with it: `read` finds `reading`. A phrase is found as it stands.
 3. A character of a script without spaces between words is a word of its own, so any two ideographs that stand
    together are found; so is `read` in `用read读取`.
@@ -109,7 +110,9 @@ class Search:
             values.append(words)
         if as_written := [t.text for t in terms if not t.indexed]:
             values.append(json.dumps(as_written))
-            where += f" AND NOT EXISTS (SELECT 1 FROM json_each(?{len(values)}) WHERE NOT instr(s.text, value))"
+            where += (
+                f" AND NOT EXISTS (SELECT 1 FROM json_each(?{len(values)}) WHERE NOT instr(s.text, value))"
+            )
         total = self._database.value(f"SELECT count(*){source}{where}", *values)
         rows = self._database.rows(
             f"SELECT {STATE}{source}{where} ORDER BY {order} LIMIT {int(limit)} OFFSET {int(offset)}", *values

@@ -63,6 +63,23 @@ class Versions:
             raise NotFoundError(f"There is no version {number}; the newest is {self.head()}.")
         return _version(row)
 
+    def resolve(self, name: int | str) -> int:
+        """The number of the version that is meant: a number, or a label such as `production`.
+
+        Raises:
+            NotFoundError: there is no such version or label.
+        """
+        if isinstance(name, int) or (name.isascii() and name.isdigit() and len(name) < 16):
+            return self.get(int(name)).number
+        found = self._database.value("SELECT version FROM labels WHERE name = ?", name)
+        if found is None:
+            known = [row["name"] for row in self._database.rows("SELECT name FROM labels ORDER BY name")]
+            raise NotFoundError(
+                f"{name!r} is neither the number of a version nor a label; "
+                + (f"labels are {', '.join(known)}." if known else "there are no labels yet.")
+            )
+        return int(found)
+
     def newest(self, limit: int = 50, before: int | None = None) -> list[Version]:
         """The newest versions first, older than version `before` if one is named."""
         rows = self._database.rows(
@@ -118,7 +135,8 @@ class Versions:
             NotFoundError: there is no such version.
         """
         version, there = (0, NOW) if number is None else (self.get(number).number, AT)
-        where = f" WHERE {there} AND (?2 = '' OR s.status = ?2) AND (?3 = '' OR s.kind = ?3) AND (?4 = '' OR s.domain = ?4)"
+        where = f" WHERE {there} AND (?2 = '' OR s.status = ?2) AND (?3 = '' OR s.kind = ?3)"
+        where += " AND (?4 = '' OR s.domain = ?4)"
         filters = (version, status, kind, domain)
         total = self._database.value("SELECT count(*) FROM experience_states s" + where, *filters)
         rows = self._database.rows(

@@ -27,7 +27,9 @@ TEXTS = (
     "ตรวจสอบไฟล์ก่อน",
     "See https://example.org/a/b?c=d#e first",
 )
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40)
+ANY_TEXT = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,18 +127,22 @@ def test_hostile_queries_are_text_like_any_other(workspace: Workspace, query: st
 
 
 @pytest.mark.parametrize("query", ["", "  \n", "\x00", "x" * 10_240, "(" * 10_240])
-def test_a_query_of_nothing_or_of_too_much_is_refused_in_one_sentence(workspace: Workspace, query: str) -> None:
+def test_a_query_of_nothing_or_of_too_much_is_refused_in_one_sentence(
+    workspace: Workspace, query: str
+) -> None:
     with pytest.raises(InputError, match="search"):
         workspace.store.search.find(query)
 
 
 @given(ANY_TEXT)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_query_is_answered_or_refused_in_one_sentence(workspace: Workspace, query: str) -> None:
-    try:
-        workspace.store.search.find(query)
-    except InputError as e:
-        assert "search" in str(e)
+def test_any_query_but_a_blank_one_is_answered(workspace: Workspace, query: str) -> None:
+    if not query.strip():
+        with pytest.raises(InputError, match="Say what to search for"):
+            workspace.store.search.find(query)
+    else:
+        found, total = workspace.store.search.find(query)
+        assert len(found) == min(total, 50)
 
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=5), st.data())
@@ -161,7 +167,9 @@ def test_a_word_between_ideographs_is_found_as_well_as_each_of_them(fresh: Works
         assert ids(fresh.store.search, query) == ["E-0001"], query
 
 
-def test_a_change_is_found_by_its_new_text_only_and_the_dead_are_found_when_asked_for(fresh: Workspace) -> None:
+def test_a_change_is_found_by_its_new_text_only_and_the_dead_are_found_when_asked_for(
+    fresh: Workspace,
+) -> None:
     publish(fresh, "Alpha lesson.", "Beta lesson.", "Gamma lesson.", "Delta lesson.")
     publish(
         fresh,
@@ -191,10 +199,15 @@ def test_whoever_changes_a_text_keeps_the_index(fresh: Workspace) -> None:
 
 def test_a_publish_that_fails_leaves_the_index_as_it_was(fresh: Workspace) -> None:
     publish(fresh, "Alpha lesson.")
-    with pytest.raises(RuntimeError), fresh.store.writing():
-        publish(fresh, Modify(experience_id="E-0001", text="Omega lesson."))
-        assert ids(fresh.store.search, "omega") == ["E-0001"]
-        raise RuntimeError
+
+    def publish_and_fail() -> None:
+        with fresh.store.writing():
+            publish(fresh, Modify(experience_id="E-0001", text="Omega lesson."))
+            assert ids(fresh.store.search, "omega") == ["E-0001"]
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        publish_and_fail()
     assert ids(fresh.store.search, "omega") == []
     assert ids(fresh.store.search, "alpha") == ["E-0001"]
 
@@ -228,7 +241,9 @@ def test_the_index_of_a_library_from_before_there_was_one_is_made_when_it_is_ope
     )
     for statement in statements(SEARCH):
         connection.execute(statement)
-    [(found,)] = connection.execute("SELECT rowid FROM experience_words WHERE experience_words MATCH '\"读 文\"'")
+    [(found,)] = connection.execute(
+        "SELECT rowid FROM experience_words WHERE experience_words MATCH '\"读 文\"'"
+    )
     connection.close()
     assert found == 1
 
