@@ -12,19 +12,22 @@
 5. Reviewers take a proposal under a lease; nobody else decides on it meanwhile, unless they insist.
 """
 
-from core.review.claiming import LEASE_MINUTES
+from core.review.claiming import LEASE_MINUTES, MOST_MINUTES
 from core.review.differences import Difference, differences, library_tokens
 from core.review.publishing import Preview
 from core.review.review import Review
-from core.review.staging import UNDECIDED, stale
+from core.review.staging import UNDECIDED, Standing, stale, standing
 
 __all__ = [
     "LEASE_MINUTES",
+    "MOST_MINUTES",
     "UNDECIDED",
     "Difference",
     "Preview",
     "Review",
+    "Standing",
     "differences",
     "library_tokens",
     "stale",
+    "standing",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from core.errors import ApplyError, InputError
 from core.experience import Proposal, ProposalStatus, targets_of
@@ -11,6 +12,8 @@ from core.store import Store
 
 UNDECIDED: tuple[ProposalStatus, ...] = ("proposed", "deferred", "superseded")
 """What a decision can be made on; a superseded proposal may still be brought back by a person."""
+
+Standing = ProposalStatus | Literal["edited and approved"]
 
 EVERYTHING = 1_000_000
 
@@ -24,6 +27,20 @@ def stale(proposal: Proposal, library: Library) -> str:
         if now.text != text:
             return f"the text of {experience_id} changed since version {proposal.base_version}"
     return ""
+
+
+def standing(proposal: Proposal, library: Library) -> Standing:
+    """Where a proposal stands, in words: its status, and what a reader should know beside it.
+
+    Args:
+        proposal: any.
+        library: the newest version.
+    """
+    if proposal.status in ("proposed", "deferred", "approved") and stale(proposal, library):
+        return "stale"
+    if proposal.status == "approved" and proposal.edited_text is not None:
+        return "edited and approved"
+    return proposal.status
 
 
 def staged(store: Store, only: Sequence[str] | None = None) -> list[Proposal]:

@@ -1,0 +1,59 @@
+"""`winnow label`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.desk import Desk, table, verb
+
+FORCE = click.option("--force", is_flag=True, help="Although it is protected.")
+
+
+@click.group()
+def label() -> None:
+    """Point names such as `production` at versions.
+
+    A label stays where it is put until somebody moves it. A protected one is moved with --force only; `production` is
+    protected from the start.
+    """
+
+
+@verb(label, "set")
+@click.argument("name")
+@click.argument("version")
+@click.option("--protect/--no-protect", default=None, help="Whether it is protected from now on.")
+@FORCE
+def set_label(desk: Desk, name: str, version: str, protect: bool | None, force: bool) -> None:
+    """Point the label NAME at VERSION: a number, or another label."""
+    store = desk.workspace.store
+    with store.writing():
+        number = store.versions.resolve(version)
+        done = store.labels.set(name, number, desk.who, protect=protect, force=force)
+    desk.answer(done, f"{done.name} points at version {done.version}{_protected(done.protected)}.")
+
+
+@verb(label, "list")
+def list_labels(desk: Desk) -> None:
+    """List the labels."""
+    found = desk.workspace.store.labels.all()
+    rows = [
+        (one.name, one.version, "yes" if one.protected else "no", one.moved_by, one.moved_at) for one in found
+    ]
+    headers = ("label", "version", "protected", "moved by", "at")
+    desk.answer(
+        found,
+        *(table(rows, headers) if found else ["There are no labels yet: winnow label set NAME VERSION"]),
+    )
+
+
+@verb(label, "remove")
+@click.argument("name")
+@FORCE
+def remove(desk: Desk, name: str, force: bool) -> None:
+    """Take a label away; the version stays."""
+    was = desk.workspace.store.labels.remove(name, desk.who, force=force)
+    desk.answer(was, f"{was.name} is removed; it pointed at version {was.version}.")
+
+
+def _protected(protected: bool) -> str:
+    return " and is protected" if protected else ""
