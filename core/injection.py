@@ -24,6 +24,7 @@ _BREAK = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])")
 _INDENTED_BREAK = re.compile(_BREAK.pattern + INDENT)
 _LETTERS = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _SINGLES = re.compile(r"[!-/:-@\[-`{-~\d\n\t\r]| (?=\d)", re.ASCII)
+_ASCII = re.compile("[\x00-\x7f]+")
 _LABEL = re.compile(r"\n\[G\d+\] ")
 
 
@@ -82,5 +83,5 @@ def estimate_tokens(text: str) -> int:
     """
     runs = sum(max(1.2, len(run) / (2.0 if run.isupper() else 3.2)) for run in _LETTERS.findall(text))
     singles = len(_SINGLES.findall(text))
-    other = sum(len(c.encode("utf-8", "replace")) for c in text if not c.isascii())
+    other = 0 if text.isascii() else len(_ASCII.sub("", text).encode("utf-8", "replace"))
     return math.ceil(runs + singles + 0.9 * other)

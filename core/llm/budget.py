@@ -51,8 +51,8 @@ class Budget:
         Raises:
             BudgetError: it does not fit; the request must not be made.
         """
-        while problem := self._problem(self.spent + self.held + worst):
-            if not self._flying or self._problem(self.spent + worst):
+        while problem := self._problem(self.spent, self.held, worst):
+            if not self._flying or self._problem(self.spent, worst):
                 raise BudgetError(problem)
             await self._changed.wait()
         self.held += worst
@@ -68,20 +68,21 @@ class Budget:
             self._changed.set()
             self._changed = asyncio.Event()
 
-    def _problem(self, total: Usage) -> str:
-        """Which cap the total would pass, as a sentence; empty if none."""
-        tokens = total.prompt_tokens + total.completion_tokens
-        if self.max_calls is not None and total.calls > self.max_calls:
+    def _problem(self, *parts: Usage) -> str:
+        """Which cap these together would pass, as a sentence; empty if none."""
+        if self.max_calls is not None and sum(p.calls for p in parts) > self.max_calls:
             return f"The cap of {self.max_calls:,} calls is reached: {self.spent.calls:,} were made."
+        tokens = sum(p.prompt_tokens + p.completion_tokens for p in parts)
         if self.max_tokens is not None and tokens > self.max_tokens:
             spent = self.spent.prompt_tokens + self.spent.completion_tokens
             return (
                 f"The cap of {self.max_tokens:,} tokens could be passed by the next call: "
                 f"{spent:,} were used, and with it there could be {tokens:,}."
             )
-        if self.max_cost_usd is not None and total.cost_usd > self.max_cost_usd + 1e-12:
+        cost = sum(p.cost_usd for p in parts)
+        if self.max_cost_usd is not None and cost > self.max_cost_usd + 1e-12:
             return (
                 f"The cap of ${self.max_cost_usd:,.4f} could be passed by the next call: "
-                f"${self.spent.cost_usd:,.4f} were spent, and with it there could be ${total.cost_usd:,.4f}."
+                f"${self.spent.cost_usd:,.4f} were spent, and with it there could be ${cost:,.4f}."
             )
         return ""

@@ -196,7 +196,8 @@ class _Batch:
                 ),
                 duration_s=duration_s,
             )
-        usage = sum((c.usage for c in done.values()), Usage())
+        first, *others = (c.usage for c in done.values())
+        usage = sum(others, first)
         return Brought(done, usage, [(request.key(r), c.model_dump_json()) for r, c in done.items()])
 
 

@@ -27,6 +27,8 @@ from core.settings import Endpoint
 SLICE_S = 0.25
 """Whoever waits looks so often whether it may go earlier, or whether the work is to stop."""
 
+NOTHING = Usage()
+
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -170,7 +172,7 @@ class Line:
         """Send once, within the budget and at the line's pace; what it brings is stored when this returns."""
         took = sending.worst
         async with self.terms.budget.hold(took) as hold:
-            hold.settle(Usage())
+            hold.settle(NOTHING)
             turn = await self._turn(sending.likely_tokens)
             self._may_send()
             sent_at = self.terms.clock()

@@ -47,6 +47,7 @@ class Request:
         body = {k: v for k, v in body.items() if v is not None}
         self._text = canonical_json(body)
         self._keyed = canonical_json({**body, "whole_answer": True}) if whole else self._text
+        self._keys: dict[int, str] = {}
         limits = [body.get("max_tokens"), body.get("max_completion_tokens")]
         self.max_tokens = max((n for n in limits if isinstance(n, int)), default=endpoint.context_length)
         self.prompt_bytes = _prompt_bytes(body)
@@ -57,7 +58,10 @@ class Request:
         return (self._first_seed + replicate) % SEEDS
 
     def key(self, replicate: int) -> str:
-        return cache_key(self._endpoint, self._keyed, self.seed(replicate), replicate, self._attempt)
+        if replicate not in self._keys:
+            seed = self.seed(replicate)
+            self._keys[replicate] = cache_key(self._endpoint, self._keyed, seed, replicate, self._attempt)
+        return self._keys[replicate]
 
     def content_for(self, batch: Sequence[int]) -> bytes:
         """The body as it is sent for the replicates of one request."""
