@@ -18,6 +18,12 @@ from core.store.events import Events
 
 NOW = "s.to_version IS NULL AND ?1 = ?1"
 AT = "s.from_version <= ?1 AND (s.to_version IS NULL OR s.to_version > ?1)"
+BEGUN = (
+    "e.id IN (SELECT value FROM json_each(?2)) AND s.from_version = (SELECT max(from_version) FROM experience_states"
+    " WHERE experience_id = e.id AND from_version <= ?1)"
+)
+"""`AT` for a few experiences: states follow each other without a gap, so it is the last that had begun."""
+
 STATE = (
     "e.id, s.text, s.kind, s.domain, s.confidence, s.uses, s.wins, e.epoch, s.status, s.merged_into, s.proposal_id,"
     " s.learned_on"
@@ -115,8 +121,7 @@ class Versions:
             " WHERE from_version > ? AND from_version <= ?",
             *(low, high),
         )
-        some = f"{AT} AND s.experience_id IN (SELECT value FROM json_each(?2))"
-        return self._library(before, some, ids), self._library(after, some, ids)
+        return self._library(before, BEGUN, ids), self._library(after, BEGUN, ids)
 
     def page(
         self,
