@@ -94,6 +94,7 @@ def _read_ours(text: str, reading: Reading) -> None:
             reading.lesson(f"line {number}", lesson[1], _as_it_was(lesson[4]), claims)
         elif line.strip():
             reading.set_aside(f"line {number}", "it is no line `[id] helpful=N harmful=N :: text`", line)
+    reading.lessons.sort(key=lambda e: (len(e.their_id), e.their_id))  # as in the library, not by section
 
 
 def _read_theirs(text: str, reading: Reading) -> None:

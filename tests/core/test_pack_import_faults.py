@@ -1,0 +1,250 @@
+"""Hostile files: each gives one clear error and changes nothing, or comes in whole; a kill leaves old or new.
+
+A few here; `python -m tests.soak_packs` makes hundreds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import WinnowError
+from core.packs import EXPORTERS
+from core.workspace import Workspace, whoami
+from tests.core.test_packs import HOSTILE, bomb, content, rezip, small, special, unzip
+from tests.killing import chosen, fresh_copy, instants, kill_before, unsound
+from tests.make import publish, ticking
+
+FORMS = ("pack", "json", "csv", "playbook", "agent-yaml")
+SEEDS = range(30)
+KILLS = 10
+
+Change = Callable[[random.Random, bytes], bytes]
+
+PIECES = (
+    b"\x00",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\\u0000",
+    b"\\ud800",
+    b"${x}",
+    b"'",
+    b'"',
+    b"\\",
+    b"\n## x\n",
+    b"\r",
+)
+PIECES += (
+    b"helpful=-1",
+    b"&a [*a]",
+    b"!!python/object",
+    b"\xe2\x80\xa8",
+    b"1e999",
+    b"NaN",
+    b"[[[[",
+    b"{",
+    b"../",
+)
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    1e308,
+    10**400,
+    "",
+    " ",
+    "a\x00",
+    "\ud800",
+    [],
+    {},
+    [[]] * 3,
+    "x" * 20_000,
+)
+
+
+def hostile(seed: int) -> bytes:
+    """A valid library of some form, made hostile by one to three changes; some stay valid."""
+    rng = random.Random(seed)
+    form = FORMS[seed % len(FORMS)]
+    texts = rng.sample(HOSTILE, rng.randint(1, len(HOSTILE)))
+    data = EXPORTERS[form].write(rng.choice([content(*texts), content("Read the file first."), small()]))
+    changes: list[Change] = [_flipped, _cut, _doubled, _spliced, _pieces]
+    if form == "pack":
+        changes += [_inside, _inside, _value, _value, _value, _name, _entry]
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        change = rng.choice(changes)
+        try:
+            data = change(rng, data)
+        except (zipfile.BadZipFile, ValueError, KeyError, NotImplementedError, RuntimeError, OSError):
+            data = _flipped(rng, data)  # a change before broke the zip or its JSON
+    return data
+
+
+def _flipped(rng: random.Random, data: bytes) -> bytes:
+    raw = bytearray(data or b"x")
+    for _ in range(rng.choice([1, 1, 3])):
+        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+    return bytes(raw)
+
+
+def _cut(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] if rng.random() < 0.5 else data[at:]
+
+
+def _doubled(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + data[at:] * rng.choice([2, 3]) if rng.random() < 0.7 else data + data
+
+
+def _spliced(rng: random.Random, data: bytes) -> bytes:
+    other = EXPORTERS[rng.choice(FORMS)].write(content(*rng.sample(HOSTILE, 3)))
+    return data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other)) :]
+
+
+def _pieces(rng: random.Random, data: bytes) -> bytes:
+    for _ in range(rng.choice([1, 2, 10])):
+        at = rng.randrange(len(data) + 1)
+        data = data[:at] + rng.choice(PIECES) + data[at:]
+    return data
+
+
+def _inside(rng: random.Random, data: bytes) -> bytes:
+    """A file of the pack changed, under checksums that fit."""
+    files = unzip(data)
+    name = rng.choice(sorted(files))
+    return rezip({**files, name: rng.choice([_flipped, _cut, _pieces])(rng, files[name])})
+
+
+def _value(rng: random.Random, data: bytes) -> bytes:
+    """A value of pack.json replaced, under checksums that fit."""
+    files = unzip(data)
+    pack = json.loads(files["pack.json"])
+    place = rng.choice([pack, pack["version"], *pack["experiences"]])
+    place[rng.choice([*place, "new"])] = rng.choice(VALUES)
+    return rezip({**files, "pack.json": json.dumps(pack).encode()})
+
+
+def _name(rng: random.Random, data: bytes) -> bytes:
+    files = unzip(data)
+    name = rng.choice(sorted(files))
+    other = rng.choice(
+        ["../x", "/etc/passwd", "C:x", "a\\b", "README.md", "readme.md", "x" * 300, ".x", "a/b"]
+    )
+    return rezip({**{n: d for n, d in files.items() if n != name}, other: files[name]})
+
+
+def _entry(rng: random.Random, data: bytes) -> bytes:
+    return rng.choice(
+        [
+            bomb(),
+            special("x", stat.S_IFLNK | 0o777, b"/etc/passwd"),
+            special("pack.json", data=b"{}"),
+            special("more.txt"),
+            rezip(unzip(data), compression=zipfile.ZIP_BZIP2),
+            rezip(unzip(data), compression=zipfile.ZIP_DEFLATED),
+        ]
+    )
+
+
+def trouble(folder: Path, seed: int) -> str:
+    """What is wrong with how a workspace takes a hostile file; empty where nothing is."""
+    workspace = Workspace(folder)
+    before = workspace.store.dump()
+    data = hostile(seed)
+    try:
+        done = workspace.shipping.arriving.library(data, f"hostile {seed}", "test")
+    except WinnowError as e:
+        if workspace.store.dump() != before:
+            return "refused, but something was changed"
+        return "" if re.fullmatch(r"[^\n]{10,400}\.", str(e)) else f"no clear sentence: {str(e)[:500]!r}"
+    if done.lessons != len(done.new) + len(done.joined):
+        return f"{done.lessons} lessons, but {len(done.new)} new and {len(done.joined)} joined"
+    for new in done.new:
+        if workspace.store.proposals.get(new.proposal_id).operation.text != new.text:  # type: ignore[union-attr]
+            return f"{new.proposal_id} does not hold its text"
+    after = workspace.store.dump()
+    workspace.shipping.arriving.library(data, "again", "test")
+    return "" if workspace.store.dump() == after else "the same file again changed something"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile") / "w"
+    publish(Workspace(folder, clock=ticking()), "Read the file first.")
+    return folder
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_hostile_file_is_refused_in_one_sentence_or_comes_in_whole(folder: Path, seed: int) -> None:
+    assert trouble(folder, seed) == ""
+
+
+def test_the_hostile_files_are_of_both_sorts(tmp_path: Path) -> None:
+    """A fuzz of which everything is refused, or nothing, would prove little."""
+    workspace = Workspace(tmp_path / "w")
+    refused = 0
+    for seed in SEEDS:
+        try:
+            workspace.shipping.arriving.library(hostile(seed), "x", "test", dry_run=True)
+        except WinnowError:
+            refused += 1
+    assert 6 <= refused <= 26
+
+
+# -- kills --------------------------------------------------------------------------------------
+
+
+def prepared(folder: Path) -> list[str]:
+    """A workspace with something in it and a file to import; gives the command, its folder last."""
+    publish(Workspace(folder / "w", clock=ticking()), "Read the file first.", "Ask once.")
+    texts = [*HOSTILE, "Read the FILE first", *(f"Lesson {i} of many." for i in range(10))]
+    (folder / "lessons.json").write_bytes(EXPORTERS["json"].write(content(*texts)))
+    return ["core", "pack", "import", str(folder / "lessons.json"), "--domain", "sums", "--workspace"]
+
+
+def _import(folder: Path, file: Path) -> None:
+    """What the command does."""
+    arriving = Workspace(folder).shipping.arriving
+    arriving.library(file.read_bytes(), file.name, whoami(), domain="sums")
+
+
+def kill_trouble(folder: Path, kills: int, seed: int) -> list[str]:
+    """Import, killed at seeded instants; gives what is neither the old nor the new state afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = prepared(folder)
+    old = Workspace(folder / "w").store.dump()
+    calm = fresh_copy(folder / "w", folder / "calm")
+    total = instants([*command, str(calm)])
+    new = Workspace(calm).store.dump()
+    found = [] if new != old else ["the import does nothing"]
+    for nth in chosen(total, kills, seed):
+        copy = fresh_copy(folder / "w", folder / "copy")
+        if not kill_before([*command, str(copy)], nth):
+            found.append(f"not killed before change {nth} of {total}")
+        found += unsound(copy)
+        if (dump := Workspace(copy).store.dump()) not in (old, new):
+            found.append(f"neither old nor new after a kill before change {nth} of {total}")
+        _import(copy, folder / "lessons.json")  # and the same import goes on
+        if Workspace(copy).store.dump() != new:
+            found.append(
+                f"another end after a kill before change {nth}, was {'old' if dump == old else 'new'}"
+            )
+        shutil.rmtree(copy)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
+def test_a_killed_import_leaves_the_old_or_the_new_state_and_goes_on(tmp_path: Path) -> None:
+    assert kill_trouble(tmp_path, KILLS, seed=1) == []

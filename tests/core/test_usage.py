@@ -1,0 +1,177 @@
+"""Usage logs: bad lines are kept aside, an entry counts once, and no id is trusted that is not known here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import InputError
+from core.packs import UsageEntry, read_usage
+from core.packs.usage_log import MAX_LINE
+from core.workspace import Workspace
+from core.workspace.shipping import Shipping
+from tests.core.test_cli import winnow
+from tests.make import publish
+
+TEXT = "Answer with the number alone."
+
+
+def mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def line(number: int = 1, **fields: Any) -> str:
+    entry = {
+        "winnow_usage": 1,
+        "entry": f"{number:032x}",
+        "at": "2026-02-03T04:05:06Z",
+        "pack": {"name": "demo", "version": 1, "sha256": "0" * 64},
+        "domain": "sums",
+        "task": "t-1",
+        "model": "m",
+        "injected": {"E-0001": mark(TEXT)},
+        "followed": ["E-0001"],
+        "outcome": 1.0,
+    }
+    return json.dumps({**entry, **fields})
+
+
+def log(*lines: str) -> bytes:
+    return "".join(each + "\n" for each in lines).encode()
+
+
+class Purse:
+    """Credits nothing, and remembers what it was asked to credit."""
+
+    def __init__(self) -> None:
+        self.entries: list[UsageEntry] = []
+
+    def __call__(self, entries: Sequence[UsageEntry]) -> None:
+        self.entries += entries
+
+
+BAD = {
+    "no JSON": ("hello", "not JSON"),
+    "cut off": (line()[:-20], "cut off"),
+    "something else": ('{"a": 1}', "no line of a usage log"),
+    "a list": ("[1]", "no line of a usage log"),
+    "a later format": (line(winnow_usage=2), "format 2"),
+    "an outcome of 2": (line(outcome=2), "outcome"),
+    "an outcome of NaN": (line(outcome=float("nan")), "outcome"),
+    "followed but not injected": (line(followed=["E-0009"]), "was not injected"),
+    "an unknown field": (line(reply="text"), "reply"),
+    "a mark that is none": (line(injected={"E-0001": "xyz"}), "injected"),
+    "a long name": (line(model="m" * 1001), "model"),
+    "half a pair": (line(task="\ud800"), "surrogate"),
+    "nested": ("[" * 50_000, "nested"),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(BAD))
+def test_a_bad_line_is_kept_aside_with_its_reason_and_the_others_are_read(fault: str) -> None:
+    bad, reason = BAD[fault]
+    found = read_usage(log(line(1), bad, line(2)))
+    assert len(found.entries) == 2
+    [aside] = found.aside
+    assert (aside.line, reason in aside.reason) == (2, True), aside.reason
+
+
+def test_what_looks_like_a_secret_is_not_kept() -> None:
+    [aside] = read_usage(log(line(model="sk-" + "a1B2" * 8))).aside
+    assert "secret" in aside.reason
+    assert aside.raw == ""
+
+
+def test_a_line_that_is_too_long_is_set_aside_unread() -> None:
+    found = read_usage(log(line(), json.dumps({"winnow_usage": 1, "x": "y" * MAX_LINE})))
+    assert (len(found.entries), len(found.aside)) == (1, 1)
+    assert len(found.aside[0].raw) < 3_000
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b"\x00\x01\xff" * 99, b"0" * (64 * 2**20 + 1)])
+def test_a_file_that_is_no_log_is_refused_whole(data: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        read_usage(data)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_known_lesson_is_credited_once_however_often_the_log_is_read(workspace: Workspace) -> None:
+    publish(workspace, TEXT)
+    purse = Purse()
+    arriving = Shipping(workspace.store, purse).arriving
+    done = arriving.usage(log(line(1), line(2), line(2)), "u.jsonl", "ann")
+    assert (done.new, done.known, done.credited, done.unknown) == (2, 1, 2, {})
+    before = workspace.store.dump()
+    again = arriving.usage(log(line(1), line(2)), "u.jsonl", "ann")
+    assert (again.new, again.known, again.credited) == (0, 2, 0)
+    assert workspace.store.dump() == before
+    grown = arriving.usage(log(line(1), line(2), line(3)), "u.jsonl", "ann")
+    assert (grown.new, grown.known) == (1, 2)
+    assert [e.entry[-1] for e in purse.entries] == ["1", "2", "3"]
+
+
+def test_ids_that_the_workspace_does_not_know_are_counted_and_not_credited(workspace: Workspace) -> None:
+    publish(workspace, TEXT)
+    purse = Purse()
+    strange = {"E-0001": mark(TEXT), "E-0009": mark("x")}
+    forged = {"E-0001": mark("Some other text.")}
+    done = Shipping(workspace.store, purse).arriving.usage(
+        log(
+            line(1, injected=strange, followed=["E-0009"]),
+            line(2, injected=forged),
+            line(3, injected=forged, followed=None),
+        ),
+        "u.jsonl",
+        "ann",
+    )
+    assert done.unknown == {"E-0009": 1, "E-0001": 2}
+    assert (done.new, done.credited) == (3, 1)
+    [entry] = purse.entries
+    assert (entry.injected, entry.followed) == ({"E-0001": mark(TEXT)}, ())
+
+
+def test_an_earlier_text_of_a_lesson_is_known(workspace: Workspace) -> None:
+    from core.experience import Modify
+
+    publish(workspace, TEXT)
+    publish(workspace, Modify(experience_id="E-0001", text="Give the number and nothing else."))
+    done = Shipping(workspace.store, Purse()).arriving.usage(log(line()), "u.jsonl", "ann")
+    assert (done.credited, done.unknown) == (1, {})
+
+
+def test_a_dry_run_writes_nothing(workspace: Workspace) -> None:
+    publish(workspace, TEXT)
+    purse, before = Purse(), workspace.store.dump()
+    done = Shipping(workspace.store, purse).arriving.usage(log(line(), "{"), "u.jsonl", "ann", dry_run=True)
+    assert (done.new, len(done.aside), done.dry_run) == (1, 1, True)
+    assert (workspace.store.dump(), purse.entries) == (before, [])
+
+
+def test_where_crediting_fails_no_entry_is_kept(workspace: Workspace) -> None:
+    def broken(entries: Sequence[UsageEntry]) -> None:
+        raise InputError("The purse is torn.")
+
+    publish(workspace, TEXT)
+    before = workspace.store.dump()
+    with pytest.raises(InputError, match="torn"):
+        Shipping(workspace.store, broken).arriving.usage(log(line()), "u.jsonl", "ann")
+    assert workspace.store.dump() == before
+
+
+def test_shipped_lessons_earn_by_command(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    publish(Workspace(folder), TEXT)
+    path = tmp_path / "u.jsonl"
+    path.write_bytes(log(line(1), line(2, followed=[], outcome=0.0), "{"))
+    done = winnow(folder, "usage", "import", str(path), "--json")
+    assert (done.code, done.json["new"], done.json["credited"]) == (1, 2, 2)
+    [credit] = Workspace(folder).store.credits.pending()
+    assert (credit.experience_id, credit.followers, credit.others, credit.better) == ("E-0001", 1, 1, True)
+    again = winnow(folder, "usage", "import", str(path))
+    assert "0 new entries in u.jsonl, 2 known already." in again.out
+    assert winnow(folder, "usage", "import", str(tmp_path / "none.jsonl")).code == 2
