@@ -16,6 +16,7 @@ from typing import Any
 from tests.bench import child
 from tests.bench.report import RECORD, ROOT, Row, at_most, circumstances, table
 from tests.bench.schedule import Shape, calls, ideal_s
+from tests.bench.search import search
 from tests.stub_process import requests, stats, stub_process
 
 GROUP_SIZE = 5
@@ -158,7 +159,7 @@ def _stub(*options: str, latency_ms: float, wordy: bool = True) -> Iterator[tupl
             yield folder, address
 
 
-PARTS = {"start": start, "engine": engine, "schedule": schedule, "storage": storage}
+PARTS = {"start": start, "engine": engine, "schedule": schedule, "storage": storage, "search": search}
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -48,6 +50,71 @@ def test_of_equals_the_earlier_row_comes_first() -> None:
     queries = rng.normal(size=(20, 3)).astype(np.float32)
     rows, _ = nearest(queries, corpus, 30)
     assert rows.tolist() == np.argsort(-cosine(queries, corpus), axis=1, kind="stable")[:, :30].tolist()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_many_equals_among_wide_blocks_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "BLOCK_ROWS", 97)
+    rng = np.random.default_rng(0)
+    corpus = np.eye(4, dtype=np.float32)[rng.integers(0, 4, 500)]
+    rows, scores = nearest(corpus[:30], corpus, 3)
+    full = cosine(corpus[:30], corpus)
+    assert rows.tolist() == np.argsort(-full, axis=1, kind="stable")[:, :3].tolist()
+    assert scores.tolist() == [[1, 1, 1]] * 30
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 60),
+    st.integers(1, 9),
+    st.integers(1, 400),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_blocks_of_any_size_give_what_one_block_gives(
+    n: int, m: int, k: int, cells: int, width: int, unit: bool
+) -> None:
+    queries, corpus = np.sign(vectors(n, 4)), np.sign(vectors(m, 4, seed=1))  # full of equals, and exact
+    if unit:
+        queries, corpus = queries / 2, corpus / 2
+    whole = nearest(queries, corpus, k, unit=unit)
+    pairs = list(near_duplicates(corpus, 0.3, unit=unit))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "BLOCK_CELLS", cells)
+        patch.setattr(similarity, "BLOCK_ROWS", width)
+        rows, scores = nearest(queries, corpus, k, unit=unit)
+        assert [(i, j) for i, j, _ in near_duplicates(corpus, 0.3, unit=unit)] == [p[:2] for p in pairs]
+    assert scores == pytest.approx(whole[1], abs=1e-6)
+    assert rows.tolist() == whole[0].tolist()
+
+
+def test_unit_vectors_need_not_be_measured() -> None:
+    queries, corpus = (
+        v / np.linalg.norm(v, axis=1, keepdims=True) for v in (vectors(6), vectors(40, seed=1))
+    )
+    rows, scores = nearest(queries, corpus, 5, unit=True)
+    measured = nearest(3 * queries, corpus * np.arange(1, 41, dtype=np.float32)[:, None], 5)
+    assert rows.tolist() == measured[0].tolist()
+    assert scores == pytest.approx(measured[1], abs=1e-6)
+
+
+def test_a_query_of_length_zero_is_like_nothing_but_gets_its_answers() -> None:
+    rows, scores = nearest(np.zeros((1, 8), np.float32), vectors(20), 3)
+    assert (rows.tolist(), scores.tolist()) == ([[0, 1, 2]], [[0, 0, 0]])
+
+
+def test_the_matrix_is_never_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "BLOCK_CELLS", 1 << 16)
+    monkeypatch.setattr(similarity, "BLOCK_ROWS", 1 << 10)
+    queries, corpus = vectors(2_000, 4), vectors(4_000, 4, seed=1)
+    tracemalloc.start()
+    try:
+        nearest(queries, corpus, 5)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * (2_000 * 4_000) / 8  # an eighth of the whole
 
 
 def test_asking_for_more_than_there_is_gives_what_there_is() -> None:
