@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from core.errors import PackError
-from core.packs import EXPORTERS, read_library, read_pack
+from core.packs import EXPORTERS, pack_schema, read_library, read_pack, read_usage
 from core.packs.foreign import ForeignLesson
 from core.packs.prompt import prompt_text
 from core.packs.redaction import HIDDEN, names_a_home, without_folders, without_homes
 from core.packs.yaml_text import escape_interpolation, unescape_interpolation, yaml_string
 from tests.core.test_packs import HOSTILE, TEXTS, content, small, version
+
+DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 PICTURES = "␤ and ␛ and ␛␤ and ␍"
 MANY = st.lists(st.one_of(TEXTS, st.just(PICTURES)), min_size=1, max_size=5)
@@ -41,6 +45,38 @@ def test_kind_domain_and_counts_come_back_where_the_form_has_them(form: str) -> 
         *(4, 3),
     )
     assert (second.kind, second.domain) == ("strategy", "general")
+
+
+# The examples of docs/formats.md
+
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def examples(start: str) -> list[str]:
+    return [block for _, block in BLOCKS if block.startswith(start)]
+
+
+@pytest.mark.parametrize(
+    ("start", "form"),
+    [("agent:", "agent-yaml"), ("<!-- winnow playbook 1", "playbook"), ('"id",', "csv")],
+)
+def test_the_examples_of_the_documents_are_read_as_what_they_are_said_to_be(start: str, form: str) -> None:
+    [block] = examples(start)
+    found, library = read_library(block.encode())
+    assert (found, len(library.lessons), library.aside) == (form, 1, ())
+
+
+def test_the_example_of_a_pack_follows_the_schema_and_that_of_a_log_is_an_entry() -> None:
+    [pack] = examples('{"schema_version"')
+    Draft202012Validator(pack_schema()).validate(json.loads(pack))
+    [entry] = examples('{"winnow_usage"')
+    logged = read_usage(entry.replace("\n", " ").encode())
+    assert (len(logged.entries), logged.aside) == (1, ())
+
+
+def test_the_document_has_a_line_for_every_form() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    assert [form for form in EXPORTERS if f"| `{form}` |" not in text] == []
 
 
 # Agent YAML
