@@ -268,6 +268,42 @@ def test_a_redirect_does_not_carry_the_prompt_elsewhere() -> None:
         assert other.stats()["connections"] == 0
 
 
+def test_a_cookie_is_not_sent_back() -> None:
+    with StubServer(faults=[Fault("status", 503, {"Set-Cookie": "who=you"})]) as stub:
+        texts(ask(chat_with(endpoint(stub))))
+        assert len(stub.requests) == 2
+        assert "cookie" not in stub.requests[1].headers
+
+
+def test_a_proxy_of_the_environment_is_used_and_a_password_of_netrc_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine models.invalid login me password of-netrc\n", encoding="utf-8")
+    netrc.chmod(0o600)
+    seen: list[str] = []
+
+    async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(turn_away, "127.0.0.1", 0)
+        for name in ("no_proxy", "NO_PROXY", "http_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        monkeypatch.setenv("NETRC", str(netrc))
+        async with server, access_to(endpoint(base_url="http://models.invalid/v1")) as access:
+            (reply,) = await access.chat("stub", "test").complete(QUESTION, Sampling())
+        assert "refused the request (400)" in str(reply)
+
+    asyncio.run(main())
+    assert seen[0].startswith("POST http://models.invalid/v1/chat/completions HTTP/1.1")
+    assert "authorization" not in seen[0].lower()
+
+
 def test_connections_are_kept_and_never_more_than_the_concurrency() -> None:
     with StubServer(latency_s=0.005) as stub:
         ask(chat_with(endpoint(stub, concurrency=3)), range(20))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,6 +71,22 @@ def test_a_trajectory_comes_back_as_it_was_saved(workspace: Workspace) -> None:
     assert workspace.store.groups.rollout(f"{group.id}-0") == group.rollouts[0]
     listed = workspace.store.groups.get(group.id, trajectories=False)
     assert len(listed.rollouts[0].trajectory.answer) == 2000, "a list does not read whole answers"
+
+
+def test_a_trajectory_that_an_earlier_version_packed_stays_readable(workspace: Workspace) -> None:
+    workspace.store.tasks.add(make_tasks(1), [1], "f", "test")
+    run_id = workspace.store.runs.create(
+        RunConfig(group_size=2), make_tasks(1), [0], request="r", kind="recorded", library_version=0, model="m",
+        note="", actor="test",
+    )  # fmt: skip
+    group = make_group(1.0, 0.0, id=f"{run_id}-0001", answers=["ä字" * 500, "no"])
+    workspace.store.groups.save(group)
+    database = workspace.store.runs._database
+    for rollout in group.rollouts:
+        body = zlib.compress(rollout.trajectory.canonical().encode(), 6)
+        with database.writing():
+            database.execute("UPDATE trajectories SET body = ? WHERE rollout_id = ?", body, rollout.id)
+    assert workspace.store.groups.get(group.id) == group
 
 
 def test_a_transaction_that_fails_leaves_nothing_behind(workspace: Workspace) -> None:
