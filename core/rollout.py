@@ -216,6 +216,8 @@ class Extraction(Record):
     """Model calls by stage, those that the cache answered included."""
     not_contrasted: dict[str, str] = Field(default_factory=dict)
     """Informative groups that the model could not contrast, with the reason."""
+    waiting_for: tuple[str, ...] = ()
+    """Proposals of other runs, undecided then, that say the same: nothing was proposed beside them."""
     notes: tuple[str, ...] = ()
 
     def __add__(self, other: Extraction) -> Extraction:
@@ -228,6 +230,7 @@ class Extraction(Record):
             quarantined=self.quarantined + other.quarantined,
             calls={stage: self.calls.get(stage, 0) + other.calls.get(stage, 0) for stage in stages},
             not_contrasted=self.not_contrasted | other.not_contrasted,
+            waiting_for=tuple(dict.fromkeys(self.waiting_for + other.waiting_for)),
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
         )
 
@@ -248,6 +251,8 @@ class Run(Record):
     extraction: Extraction = Extraction()
     usage: Usage = Usage()
     """What its rollouts took; a reply from the cache counts with what it cost when it was made."""
+    published: tuple[int, ...] = ()
+    """Versions that its gate made, or that a batch of it was sampled under."""
     with_lessons: int = 0
     """Sampled groups whose prompt held at least one lesson."""
     spent: Usage = Usage()

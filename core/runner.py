@@ -6,12 +6,12 @@ every call (a bad key, a spent budget, a pause) is raised; a group that was not 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from core.executor import all_home
 from core.injection import Injection, system_prompt
 from core.ports import ChatModel, Completion, Sampling
 from core.rollout import Group, Message, Rollout, Score, Task, Trajectory, Usage
@@ -96,10 +96,10 @@ class Runner:
         prompt = self.prompt(assignment.task)
         messages = messages_for(assignment.task, prompt.injection, self._instructions)
         attempts = await self._attempts(assignment, messages)
-        rollouts = [
-            await self._rollout(assignment, i, messages, attempt, prompt.injection)
+        rollouts = await all_home(
+            self._rollout(assignment, i, messages, attempt, prompt.injection)
             for i, attempt in enumerate(attempts)
-        ]
+        )
         group = Group(
             id=assignment.group_id,
             run_id=assignment.run_id,
@@ -128,7 +128,7 @@ class Runner:
             tries = [
                 attempt(assignment.task, messages, asked, i, attempt=assignment.attempt) for i in replicates
             ]
-            return await _all_home(tries)
+            return await all_home(tries)
         started = time.monotonic()
         replies = await self.model.complete(
             messages,
@@ -194,12 +194,3 @@ def _attempt(messages: Sequence[Message], reply: Completion | str, took: float) 
         finish_reason=reply.finish_reason,
     )
     return Attempt(trajectory, reply.usage, duration_s=took if reply.duration_s is None else reply.duration_s)
-
-
-async def _all_home(tries: Sequence[Awaitable[Attempt]]) -> list[Attempt]:
-    """All results; where one raises, the others come home first: what they bring is paid for."""
-    results = await asyncio.gather(*tries, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [r for r in results if not isinstance(r, BaseException)]

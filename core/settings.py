@@ -176,6 +176,14 @@ class AgentConfig(Record):
     gates: tuple[VerifierSpec, ...] = ()
     """The final answer is let through only where each of these gives 1; else the agent is told why, once."""
 
+    @model_validator(mode="after")
+    def _fetches_somewhere(self) -> Self:
+        if ("fetch" in self.tools) != bool(self.fetch_hosts):
+            raise ValueError(
+                "the tool `fetch` and `fetch_hosts` (--fetch-host) belong together: give both or none"
+            )
+        return self
+
 
 class Resample(Record):
     """Sampling anew where a group taught nothing."""

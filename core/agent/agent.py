@@ -70,6 +70,7 @@ class Agent:
         verifier: Callable[[VerifierSpec], Guarded] = make_verifier,
         environ: Mapping[str, str] = os.environ,
         fetch_also: Collection[str] = frozenset(),
+        at_once: int = 8,
     ) -> None:
         """Check that all tools may be used here; nothing is started yet.
 
@@ -82,6 +83,8 @@ class Agent:
             verifier: builds the gates.
             environ: where the trust file, and what MCP servers need, are looked up.
             fetch_also: addresses that `fetch` may ask though they are not public; for tests.
+            at_once: attempts under way at most: no more than the endpoint has places, so that no attempt's time is
+                spent in a queue of ours.
 
         Raises:
             TrustError: this machine's owner does not allow a tool; the sentence says how to.
@@ -115,6 +118,7 @@ class Agent:
                 )
             self._gates.append((spec.kind, gate))
         self._running = AsyncExitStack()
+        self._seats = asyncio.Semaphore(at_once)
 
     async def __aenter__(self) -> Self:
         """Start the MCP servers.
@@ -155,6 +159,12 @@ class Agent:
             StoppedError: somebody wants the work to stop.
             InputError: a key is not set, or (SandboxError) code cannot be confined here.
         """
+        async with self._seats:
+            return await self._attempt(task, messages, sampling, replicate, attempt)
+
+    async def _attempt(
+        self, task: Task, messages: Sequence[Message], sampling: Sampling, replicate: int, attempt: int
+    ) -> Attempt:
         from core.agent import sdk
 
         scratch = Scratch()
@@ -180,7 +190,9 @@ class Agent:
                 behind = course.fatal or client.error or sdk.ours(e)
                 if isinstance(behind, _ENDS_THE_RUN):
                     raise behind from e
-                if clock.expired():
+                if clock.expired() and not course.answered:
+                    error = f"The model gave no reply within {self._config.time_limit_s:g} seconds."
+                elif clock.expired():
                     reason = "time limit"
                 else:
                     error = _sentence(behind or e)

@@ -78,6 +78,8 @@ class Course:
         """What ends the whole run."""
         self.answer = ""
         """The last text of the model."""
+        self.answered = False
+        """Whether the model replied at all: if not, there is nothing to judge."""
         self.cut = False
         """Whether that text ended at its limit of tokens."""
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
@@ -122,6 +124,7 @@ class Course:
             The calls, numbered, each to be given to `work`.
         """
         self._settle()
+        self.answered = True
         self.cut = cut
         if text or not calls:
             self.answer = text

@@ -159,11 +159,12 @@ def report(run: Run) -> list[str]:
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
     taught = f" ({run.with_lessons} of them with lessons)" if run.with_lessons or run.library_version else ""
     lines = [
-        f"{run.id}: {plural(tally.total, 'group')} with {run.model} under version {run.library_version}{taught}: "
+        f"{run.id}: {plural(tally.total, 'group')} with {run.model} under {_versions(run)}{taught}: "
         f"{tally.informative} informative, {tally.uninformative} uninformative, {tally.failed} failed"
         + (f", {tally.waiting} waiting" if tally.waiting else "")
         + (f" ({why})" if why else "")
         + ".",
+        *_untaught(run),
         *_shape(run.config),
         f"Sent: {plural(run.spent.calls, 'call')}, {run.spent.prompt_tokens:,} prompt and "
         f"{run.spent.completion_tokens:,} completion tokens, ${run.spent.cost_usd:.4f}"
@@ -181,6 +182,24 @@ def report(run: Run) -> list[str]:
             f"then go on: winnow run --resume {run.id}"
         )
     return lines
+
+
+def _versions(run: Run) -> str:
+    """The versions that its rollouts were given: with a gate each batch has the newest one."""
+    first, last = run.library_version, max((run.library_version, *run.published))
+    return f"versions {first} to {last}" if last > first else f"version {first}"
+
+
+def _untaught(run: Run) -> list[str]:
+    """Which informative groups a model could not contrast: informative = learned from + these."""
+    failed = run.extraction.not_contrasted
+    if not failed:
+        return []
+    group, why = next(iter(failed.items()))
+    return [
+        f"{run.tally.informative - len(failed)} of them were learned from; {plural(len(failed), 'group')} could not be "
+        f"contrasted, the first: {group}: {why} Again: winnow run --resume {run.id} --retry-failed"
+    ]
 
 
 def _shape(config: RunConfig) -> list[str]:

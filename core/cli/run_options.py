@@ -101,6 +101,11 @@ def read_config(
     settings = _read(file) if file else {}
     for name, value in given(options).items():
         _put(settings, NESTED.get(name, name), _value(name, value))
+    agent = settings.get("agent")
+    if isinstance(agent, dict) and "tools" not in agent:
+        raise InputError(
+            "These settings are for agents: say which tools they have, such as --agent-tool files."
+        )
     reward = settings.get("reward")
     if isinstance(reward, dict) and reward.get("weights") and "preset" not in reward:
         reward["preset"] = "own"

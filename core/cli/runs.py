@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import click
 
-from core.cli.desk import Desk, one_line, table, verb, visible
+from core.cli.desk import Desk, one_line, plural, table, verb, visible
 from core.cli.run import report
 from core.job import ENDED
-from core.rollout import Run
+from core.record import canonical_json
+from core.rollout import GroupStatus, Run
 
 
 @click.group()
@@ -49,15 +52,15 @@ def show(desk: Desk, run_id: str) -> None:
 
 @verb(runs, "groups")
 @click.argument("run_id")
-@click.option("--status", default="", help="informative, uninformative, failed or waiting.")
+@click.option("--status", type=click.Choice(get_args(GroupStatus)), default=None)
 @click.option("--domain", default="")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 @click.option("--offset", type=click.IntRange(0, 10**12), default=0)
-def groups(desk: Desk, run_id: str, status: str, domain: str, limit: int, offset: int) -> None:
+def groups(desk: Desk, run_id: str, status: str | None, domain: str, limit: int, offset: int) -> None:
     """List the groups of a run."""
     desk.workspace.store.runs.get(run_id)
     found, total = desk.workspace.store.groups.page(
-        run_id, status=status, domain=domain, limit=limit, offset=offset
+        run_id, status=status or "", domain=domain, limit=limit, offset=offset
     )
     rows = [
         (
@@ -105,14 +108,25 @@ def rollout(desk: Desk, rollout_id: str) -> None:
         lines += [f"--- {message.role}{' ' + message.name if message.name else ''}", visible(message.content)]
     for i, step in enumerate(found.trajectory.steps):
         outcome = "succeeded" if step.success else "failed" if step.success is False else "no result"
-        lines.append(
-            f"step {i + 1}: {step.tool} {outcome}{': ' + one_line(step.error) if step.error else ''}"
-        )
+        took = "" if step.duration_s is None else f" in {step.duration_s:.2f} s"
+        tried = f", {plural(step.retries, 'retry', 'retries')}" if step.retries else ""
+        lines += [
+            f"step {i + 1}: {step.tool} {outcome}{took}{tried}{': ' + one_line(step.error) if step.error else ''}",
+            f"  with {one_line(canonical_json(step.parameters), 300)}",
+            *([f"  gave {one_line(step.output, 300)}"] if step.output else []),
+        ]
     for name, score in found.scores.items():
         parts = ", ".join(f"{k} {v:g}" for k, v in score.parts.items())
         lines.append(
             f"score {name}: {_number(score.value)} {f'({parts}) ' if parts else ''}{one_line(score.reason)}"
         )
+    if found.components:
+        parts = ", ".join(f"{name} {_number(value)}" for name, value in found.components.items())
+        lines.append(f"parts of the reward: {parts}")
+    if found.accepted is not None:
+        lines.append("accepted" if found.accepted else "rejected")
+    lines += [f"summary: {one_line(found.summary, 600)}"] if found.summary else []
+    lines += [f"semantic advantage: {one_line(found.semantic, 600)}"] if found.semantic else []
     if found.error:
         lines.append(f"broke off: {found.error}")
     desk.answer(found, *lines)

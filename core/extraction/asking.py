@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from core.errors import AnswerError, InputError, WinnowError
+from core.errors import AnswerError, InputError
 from core.extraction.fitting import clip, prompt_room, reply_tokens, tokens_of
 from core.extraction.template import prompt
 from core.ports import ChatModel, Completion, Sampling
@@ -118,18 +117,3 @@ async def _ask_once(
     except (AnswerError, InputError) as e:
         return Answer(None, reply.text, str(e))
     return Answer(value, reply.text, complaint)
-
-
-async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of what is asked for at the same time, in the order of `work`.
-
-    Raises:
-        WinnowError: the first one, once all have ended: what the others bring is paid for, and goes into the cache.
-    """
-    results = await asyncio.gather(*work, return_exceptions=True)
-    raised = [r for r in results if isinstance(r, BaseException)]
-    for error in sorted(
-        raised, key=lambda e: isinstance(e, WinnowError)
-    ):  # a bug before what is to be expected
-        raise error
-    return [r for r in results if not isinstance(r, BaseException)]

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from core.errors import AnswerError, InputError
+from core.executor import all_home
 from core.experience import MAX_WORDS, check_text
 from core.extraction import replies
-from core.extraction.asking import all_of, ask
+from core.extraction.asking import ask
 from core.extraction.draft import Draft
 from core.extraction.fitting import fitted, tokens_of
 from core.extraction.reconcile import Table, both
@@ -44,7 +45,7 @@ async def compress(table: Table, model: ChatModel, seed: int) -> None:
     async def one(i: int) -> None:
         table.drafts[i] = await _compressed(table.drafts[i], model, seed, table.calls)
 
-    await all_of([one(i) for i, draft in enumerate(table.drafts) if too_long(draft)])
+    await all_home([one(i) for i, draft in enumerate(table.drafts) if too_long(draft)])
 
 
 async def _compressed(draft: Draft, model: ChatModel, seed: int, calls: Counter[str]) -> Draft:

@@ -16,9 +16,10 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 
 from core.errors import AnswerError
+from core.executor import all_home
 from core.experience import Experience
 from core.extraction import replies
-from core.extraction.asking import Answer, all_of, ask
+from core.extraction.asking import Answer, ask
 from core.extraction.attempt import condense
 from core.extraction.fitting import ANY, clip, fitted, prompt_room, surely_fit, tokens_of
 from core.extraction.template import fence, prompt
@@ -134,7 +135,7 @@ async def summarise(
             done()
         return answer
 
-    found = await all_of(one(key, r) for key, r in first_of.items())
+    found = await all_home(one(key, r) for key, r in first_of.items())
     answers = dict(zip(first_of, found, strict=True))
     return [_summary(r, answers[keys[r.id]]) for r in rollouts]
 

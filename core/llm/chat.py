@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -138,16 +138,23 @@ class OpenAIChat:
         if timeout_s is None:
             await self._ask(request, batch, done)
             return
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._ask(request, batch, done)
+            async with asyncio.timeout(None) as clock:  # it runs from the moment that there is a place
+                await self._ask(request, batch, done, lambda: clock.reschedule(loop.time() + timeout_s))
         except TimeoutError:
             within = f"within {timeout_s:g} seconds, retries and waits included"
             for replicate in batch:  # what had come by then is kept
                 done.setdefault(replicate, f"Endpoint {self.endpoint.name} gave no reply {within}.")
 
-    async def _ask(self, request: Request, batch: list[int], done: dict[int, Completion | str]) -> None:
-        outcome = await self.line.send(_Batch(request, batch, self.endpoint), self.stage)
+    async def _ask(
+        self,
+        request: Request,
+        batch: list[int],
+        done: dict[int, Completion | str],
+        begins: Callable[[], None] | None = None,
+    ) -> None:
+        outcome = await self.line.send(_Batch(request, batch, self.endpoint), self.stage, begins)
         if not isinstance(outcome, Failure):
             done |= outcome
             if missing := [r for r in batch if r not in outcome]:

@@ -124,8 +124,15 @@ class Line:
         """A reply that was paid for before."""
         return self.terms.ledger.get(key) if self.terms.ledger else None
 
-    async def send(self, sending: Sending[T], stage: str) -> T | Failure:
+    async def send(
+        self, sending: Sending[T], stage: str, begins: Callable[[], None] | None = None
+    ) -> T | Failure:
         """Make one request, again if need be; what it brings is stored when this returns.
+
+        Args:
+            sending: the request.
+            stage: under which it is booked.
+            begins: called when it has its place: time spent in our own queue is nobody's fault.
 
         Raises:
             ModelUnavailableError: the endpoint cannot be used at all, or failed too often in a row.
@@ -136,6 +143,8 @@ class Line:
         stale: Connection | None = None
         tries = 0
         async with self._slots:
+            if begins is not None:
+                begins()
             while True:
                 self._may_send()
                 connection = await self._connected(stale)

@@ -12,6 +12,7 @@ ALTER TABLE rollouts ADD COLUMN extrinsic REAL;
 ALTER TABLE rollouts ADD COLUMN components TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE rollouts ADD COLUMN accepted INTEGER;
 ALTER TABLE rollouts ADD COLUMN summary TEXT NOT NULL DEFAULT '';
+ALTER TABLE rollouts ADD COLUMN critique TEXT NOT NULL DEFAULT '';
 UPDATE rollouts SET extrinsic = reward;
 UPDATE rollouts SET components = json_object('verified', reward) WHERE reward IS NOT NULL;
 UPDATE rollouts SET components = json_set(components, '$.recorded', reward) WHERE reward IS NOT NULL

@@ -88,8 +88,7 @@ class Groups:
             ids = [r["id"] for r in self._database.rows(
                 "SELECT id FROM groups WHERE run_id = ? AND (status = 'failed' OR errors > 0)", run_id
             )]  # fmt: skip
-            for group_id in ids:
-                self._clear(group_id)
+            for group_id in ids:  # its rollouts stay until they are replaced
                 self._database.execute(
                     "UPDATE groups SET status = 'waiting', reason = '', scored = 0, errors = 0, mean = NULL,"
                     " spread = NULL, contrast = '' WHERE id = ?",
@@ -101,6 +100,13 @@ class Groups:
                 )
                 self._events.append(actor, "run.reopened", run_id, groups=len(ids))
         return len(ids)
+
+    def said_of(self, group_id: str) -> dict[tuple[str, str], bool]:
+        """What people said of a group's outcomes, by rollout and answer (as lists show it)."""
+        rows = self._database.rows(
+            "SELECT id, answer, accepted FROM rollouts WHERE group_id = ? AND accepted IS NOT NULL", group_id
+        )
+        return {(row["id"], row["answer"]): bool(row["accepted"]) for row in rows}
 
     def _clear(self, group_id: str) -> None:
         self._database.execute(
@@ -166,25 +172,32 @@ class Groups:
         return Waiting(**{k: row[k] for k in ("id", "task_id", "epoch", "batch", "attempt", "temperature")})
 
     def save_critiques(
-        self, summaries: Mapping[str, str], semantic: Mapping[str, str], contrasts: Mapping[str, str]
+        self,
+        summaries: Mapping[str, tuple[str, str]],
+        semantic: Mapping[str, str],
+        contrasts: Mapping[str, str],
     ) -> None:
         """Keep what a model said of rollouts and groups.
 
         Args:
-            summaries: stage 1, by rollout id.
+            summaries: stage 1, by rollout id: its text, and all of it, as JSON, the raw reply included.
             semantic: S_i, by rollout id.
             contrasts: the raw reply of stage 2, by group id.
         """
-        texts = (
-            ("rollouts", "summary", summaries),
-            ("rollouts", "semantic", semantic),
-            ("groups", "contrast", contrasts),
-        )
+        said = [(text, whole, rollout_id) for rollout_id, (text, whole) in summaries.items()]
+        connection = self._database.handle.conn
         with self._database.writing():
-            for table, column, by_id in texts:
-                self._database.handle.conn.executemany(
-                    f"UPDATE {table} SET {column} = ? WHERE id = ?", [(text, i) for i, text in by_id.items()]
-                )
+            connection.executemany("UPDATE rollouts SET summary = ?, critique = ? WHERE id = ?", said)
+            connection.executemany(
+                "UPDATE rollouts SET semantic = ? WHERE id = ?", [(s, i) for i, s in semantic.items()]
+            )
+            connection.executemany(
+                "UPDATE groups SET contrast = ? WHERE id = ?", [(c, i) for i, c in contrasts.items()]
+            )
+
+    def critique(self, rollout_id: str) -> str:
+        """Stage 1 of a rollout as JSON: summary, key decision, root cause, used experiences, raw reply; or empty."""
+        return str(self._database.value("SELECT critique FROM rollouts WHERE id = ?", rollout_id) or "")
 
     def contrast_anew(self, group_ids: Sequence[str]) -> None:
         """Let groups be contrasted with fresh replies: those in the cache could not be used."""

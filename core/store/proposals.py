@@ -58,7 +58,7 @@ class Proposals:
         """Write new proposals in order; their ids are given here and returned."""
         ids = []
         with self._database.writing():
-            number = self._last_number()
+            number = int(self._database.value("SELECT coalesce(max(number), 0) FROM proposals"))
             for proposal in proposals:
                 number += 1
                 proposal_id = f"P-{number:04d}"
@@ -74,14 +74,6 @@ class Proposals:
                 )
                 ids.append(proposal_id)
         return ids
-
-    def _last_number(self) -> int:
-        """The highest number that a proposal ever had: one that went with a discarded run leaves its id behind."""
-        present = int(self._database.value("SELECT coalesce(max(number), 0) FROM proposals"))
-        made = self._database.value(
-            "SELECT subject FROM events WHERE kind = 'proposal.made' ORDER BY id DESC LIMIT 1"
-        )
-        return max(present, number_of(made)) if made else present
 
     def quarantine(self, items: Sequence[Quarantined]) -> None:
         with self._database.writing():
@@ -186,14 +178,6 @@ class Proposals:
             offset,
         )
         return [_proposal(row) for row in rows], int(total)
-
-    def remove_of(self, run_id: str) -> int:
-        """Take away the proposals of a run that nobody decided on; gives their number."""
-        with self._database.writing():
-            return self._database.execute(
-                "DELETE FROM proposals WHERE run_id = ? AND revision = 0 AND status IN ('proposed', 'superseded')",
-                run_id,
-            )
 
     def counts(self) -> dict[str, int]:
         """Number of proposals by status."""

@@ -135,6 +135,7 @@ class Runs:
             tally=self.tally(row["id"]),
             extraction=Extraction(**json.loads(row["report"])),
             usage=self._usage(row["id"]),
+            published=self._published(row["id"]),
             with_lessons=self._with_lessons(row["id"]),
             spent=self._spending.of_run(row["id"]),
             created_at=row["created_at"],
@@ -154,6 +155,12 @@ class Runs:
             if row["reason"]:
                 reasons[row["reason"]] = reasons.get(row["reason"], 0) + row["n"]
         return Tally(**counts, reasons=reasons)
+
+    def _published(self, run_id: str) -> tuple[int, ...]:
+        found = {
+            v for b in self.batches(run_id) for v in (b.library_version, b.published_in) if v is not None
+        }
+        return tuple(sorted(found))
 
     def _with_lessons(self, run_id: str) -> int:
         return int(

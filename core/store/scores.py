@@ -18,7 +18,7 @@ class Scores:
     def group_ids(self, run_id: str) -> list[str]:
         """The groups of a run that have rollouts, in order."""
         rows = self._database.rows(
-            "SELECT id FROM groups WHERE run_id = ? AND EXISTS"
+            "SELECT id FROM groups WHERE run_id = ? AND status <> 'waiting' AND EXISTS"
             " (SELECT 1 FROM rollouts WHERE group_id = groups.id) ORDER BY ordinal",
             run_id,
         )

@@ -19,8 +19,8 @@ from core.settings import RunConfig
 from core.store import Store
 from core.workspace.drawing import draw
 from core.workspace.models import Models
-from core.workspace.planning import Plan, make_plan
-from core.workspace.proposing import save_proposals
+from core.workspace.planning import Plan, check_going_on, make_plan
+from core.workspace.proposing import EVERYTHING, save_proposals
 from core.workspace.running import Execution
 
 PROBE_S = 1.0
@@ -101,6 +101,7 @@ class Learning:
 
         Raises:
             BusyError: another process works on it.
+            InputError: it was discarded, its endpoint has another model now, or a cap on money cannot hold.
             StoppedError: somebody wanted it to stop; what was finished is kept.
             ModelUnavailableError: an endpoint cannot be used; likewise.
             BudgetError: its cap is reached; likewise.
@@ -110,11 +111,13 @@ class Learning:
             run = self._store.runs.get(run_id)
             if run.status == "done":
                 return run
+            check_going_on(run, caps or run.config, self._models)
             self._store.runs.set_status(run_id, "running", actor)
             try:
                 status = asyncio.run(_heeding(self._execute(run, actor, progress, caps, wishes), wishes))
-            except WinnowError as e:
-                self._store.runs.set_status(run_id, "waiting", actor, str(e))
+            except BaseException as e:
+                note = str(e) if isinstance(e, WinnowError) else ""
+                self._store.runs.set_status(run_id, "waiting", actor, note)
                 raise
             self._store.runs.set_status(run_id, status, actor)
             return self._store.runs.get(run_id)
@@ -147,8 +150,8 @@ class Learning:
         Args:
             run_id: which run.
             actor: who wants it.
-            discard: take away its groups, its rollouts and the proposals that nobody decided on; else all that was
-                finished is kept. Replies stay in the cache either way: they are paid for.
+            discard: take away its groups and rollouts, and put the proposals that nobody decided on into quarantine;
+                else all that was finished is kept. Replies stay in the cache either way: they are paid for.
 
         Raises:
             InputError: it is done, or something that was drawn from it is approved or published.
@@ -170,9 +173,16 @@ class Learning:
                 f"{run_id} cannot be discarded: {used[0].id} was drawn from it and is {used[0].status}. Cancel it and "
                 "keep what it made."
             )
-        proposals = self._store.proposals.remove_of(run_id)
+        undecided = self._store.proposals.page(
+            ["proposed", "deferred", "superseded"], run_id=run_id, limit=EVERYTHING
+        )[0]
+        for proposal in undecided:  # ids live for ever: nothing is taken away
+            gone = {"status": "quarantined", "reason": f"{run_id} was discarded"}
+            self._store.proposals.decide(
+                proposal.model_copy(update=gone), proposal.revision, actor, "proposal.set_aside"
+            )
         rollouts = self._store.groups.discard(run_id)
-        self._store.events.append(actor, "run.discarded", run_id, rollouts=rollouts, proposals=proposals)
+        self._store.events.append(actor, "run.discarded", run_id, rollouts=rollouts, proposals=len(undecided))
 
     def untaught(self, run_id: str) -> bool:
         """Whether nobody drew lessons from a finished run yet."""

@@ -47,8 +47,8 @@ class Plan(Record):
     library_version: int
     model: str
     calls: int
-    """Requests for rollouts at most, retries, agents' further turns and extraction apart: a reply that is in the cache
-    costs none."""
+    """Requests for rollouts at most, sampling anew included; retries, agents' further turns and extraction apart. A
+    reply that is in the cache costs none."""
     estimate: Estimate
     """What it may take at least and at most, extraction included."""
     with_lessons: int = 0
@@ -79,6 +79,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         models.get(name) if name else None for name in (config.extraction_endpoint, config.judge_endpoint)
     ]
     _check(config, endpoint)
+    _check_money(config, models)
     tasks = _seeded(store.tasks.select(config.split, config.domains), config)
     if not tasks:
         raise InputError(_no_tasks(config, store.tasks.counts()))
@@ -93,6 +94,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     library = store.versions.library(there.library_version if there else version)
     extractor, judge = others
     each = 1 if endpoint.sends_n and config.agent is None else config.group_size
+    each *= 1 + (config.resample.attempts if config.resample else 0)
     return Plan(
         config=config,
         tasks=tuple(tasks),
@@ -108,11 +110,6 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
 
 
 def _check(config: RunConfig, endpoint: Endpoint) -> None:
-    if config.max_cost_usd is not None and not (endpoint.price_in or endpoint.price_out):
-        raise InputError(
-            f"A cap on money cannot hold: {endpoint.name} has no price. Give it one (--price-in, --price-out), "
-            "or cap the calls or tokens."
-        )
     if config.max_tokens >= endpoint.context_length:
         raise InputError(
             f"max_tokens {config.max_tokens} leaves no room for a prompt: {endpoint.name} has a context of "
@@ -125,9 +122,41 @@ def _check(config: RunConfig, endpoint: Endpoint) -> None:
         )
 
 
+def _check_money(config: RunConfig, models: Models) -> None:
+    names = (config.endpoint, config.extraction_endpoint, config.judge_endpoint)
+    for endpoint in (models.get(name) for name in names if name and config.max_cost_usd is not None):
+        if not (endpoint.price_in or endpoint.price_out):
+            raise InputError(
+                f"A cap on money cannot hold: {endpoint.name} has no price. Give it one (--price-in, --price-out), "
+                "or cap the calls or tokens."
+            )
+
+
+def check_going_on(run: Run, caps: RunConfig, models: Models) -> None:
+    """Refuse to go on with a run that would no longer be the one that was begun.
+
+    Raises:
+        InputError: it was discarded, its endpoint has another model now, or a cap on money cannot hold.
+    """
+    if run.status == "cancelled" and run.tally.total == 0:
+        raise InputError(f"{run.id} was discarded; start it again without --resume.")
+    now = models.get(run.config.endpoint)
+    if now.model != run.model and run.tally.waiting:
+        raise InputError(
+            f"{run.id} was begun with {run.model}, and the endpoint {now.name} has the model {now.model} now: "
+            "give it the old one again, or start a new run."
+        )
+    _check_money(caps, models)
+
+
 def _check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
     """Refuse a run whose answers nobody could judge, or whose agents may not do what they are to do."""
     specs = {s.canonical(): (s, t.id) for t in reversed(tasks) for s in (t.verifier,)}
+    kinds = {t.verifier.kind for t in tasks}
+    if taken := sorted(kinds & config.reward.verifiers.keys()):
+        raise InputError(
+            f"{taken[0]!r} is the name that the tasks' own verifier goes by; give the run's verifier another one."
+        )
     specs |= {s.canonical(): (s, "") for s in config.reward.verifiers.values()}
     access = models.access()
     outside = outside_of(config.judge_endpoint, access, LocalExecutor())

@@ -14,6 +14,9 @@ from core.workspace.drawing import Found
 
 EVERYTHING = 1_000_000
 
+WAITING: tuple[ProposalStatus, ...] = ("proposed", "deferred")
+"""Nobody decided on these yet."""
+
 
 def save_proposals(
     store: Store,
@@ -45,9 +48,14 @@ def save_proposals(
         ]
         ids = store.proposals.add(proposals, actor)
         store.proposals.quarantine(found.outcome.quarantined)
-        for joined in [*found.outcome.joined, *map(_joined, again)]:
+        for joined in [*found.outcome.joined, *(_joined(draft, known.id) for draft, known in again)]:
             store.events.append(actor, "proposal.joined", run.id, **joined.model_dump(mode="json"))
-        counted = {"proposed": len(fresh), "joined": found.extraction.joined + len(again)}
+        undecided = tuple(sorted({known.id for _, known in again if known.status in WAITING}))
+        counted = {
+            "proposed": len(fresh),
+            "joined": found.extraction.joined + len(again),
+            "waiting_for": undecided,
+        }
         extraction = found.extraction.model_copy(update=counted)
         if batch is not None:
             store.runs.save_batch(run.id, batch.model_copy(update={"extraction": extraction}))
@@ -57,17 +65,19 @@ def save_proposals(
     return ids[: len(fresh)]
 
 
-def _not_yet_proposed(store: Store, drafts: Sequence[Draft], run: Run) -> tuple[list[Draft], list[Draft]]:
-    """Part the drafts that were not proposed before, word for word, from those that were.
+def _not_yet_proposed(
+    store: Store, drafts: Sequence[Draft], run: Run
+) -> tuple[list[Draft], list[tuple[Draft, Proposal]]]:
+    """Part the drafts that were not proposed before, word for word, from those that were, with what they repeat.
 
     A second run finds the same lessons again: what waits or is published is not proposed twice. What was rejected is
     proposed again by another run only, which has evidence of its own.
     """
-    known, _ = store.proposals.page(["proposed", "deferred", "approved", "published"], limit=EVERYTHING)
+    known, _ = store.proposals.page([*WAITING, "approved", "published"], limit=EVERYTHING)
     known += store.proposals.page(run_id=run.id, limit=EVERYTHING)[0]
-    there = {_same(p.operation) for p in known}
+    there = {_same(p.operation): p for p in reversed(known)}
     fresh = [d for d in drafts if _same(d.operation) not in there]
-    return fresh, [d for d in drafts if _same(d.operation) in there]
+    return fresh, [(d, there[key]) for d in drafts if (key := _same(d.operation)) in there]
 
 
 def _same(operation: Operation) -> tuple[str, tuple[str, ...], str, str]:
@@ -77,10 +87,10 @@ def _same(operation: Operation) -> tuple[str, tuple[str, ...], str, str]:
     return operation.op, targets_of(operation), normalise(text) if text else "", domain
 
 
-def _joined(draft: Draft) -> Joined:
+def _joined(draft: Draft, into: str) -> Joined:
     return Joined(
         text=draft.text or "",
-        into="",
+        into=into,
         reason="it was proposed before, word for word",
         evidence=draft.evidence,
         raw_reply=draft.raw_reply,

@@ -24,7 +24,9 @@ from core.review import Review
 from core.rollout import Batch, Group, Run, RunStatus, Task
 from core.runner import Assignment, Runner
 from core.settings import Resample
+from core.settling import settle
 from core.store import Store
+from core.store.groups import ANSWER_SHOWN
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
 from core.workspace.nearest import Nearest
@@ -212,7 +214,7 @@ class Execution:
             return [self._store.groups.get(todo)]
         groups = []
         while True:
-            group = await runner.sample(todo)
+            group = self._as_accepted(await runner.sample(todo))
             again = self._store.groups.save(group, self._resample(group))
             self._finished += 1
             self._total += again is not None
@@ -221,6 +223,17 @@ class Execution:
             if again is None:
                 return groups
             todo = replace(todo, group_id=again.id, attempt=again.attempt, temperature=again.temperature)
+
+    def _as_accepted(self, group: Group) -> Group:
+        """A group that is sampled again, with what people said of those of its outcomes that are the same."""
+        said = self._store.groups.said_of(group.id)
+        if not said:
+            return group
+        rollouts = [
+            r.model_copy(update={"accepted": said.get((r.id, r.trajectory.answer[:ANSWER_SHOWN]))})
+            for r in group.rollouts
+        ]
+        return settle(group.model_copy(update={"rollouts": tuple(rollouts)}), self._config.reward)
 
     def _resample(self, group: Group) -> Resample | None:
         again = self._config.resample
@@ -240,7 +253,7 @@ class Execution:
         attempt = self._store.groups.contrast_attempt(group.id)
         taught = await teacher.teach(task, group, attempt=attempt)
         self._store.groups.save_critiques(
-            {s.rollout_id: s.text for s in taught.summaries},
+            {s.rollout_id: (s.text, s.canonical()) for s in taught.summaries},
             {a.rollout_id: a.sentence for a in taught.advantages},
             {group.id: taught.raw_reply},
         )
@@ -285,10 +298,14 @@ class Execution:
             self._store.runs.set_published(self._run.id, batch.epoch, batch.batch, version.number)
 
     def _waits_for_review(self) -> bool:
-        """Whether proposals of this run wait for a decision, or to be published."""
+        """Whether proposals of this run, or those that it repeats, wait for a decision or to be published."""
         if self._config.gate != "review":
             return False
-        return self._store.proposals.page(["proposed", "approved"], run_id=self._run.id, limit=1)[1] > 0
+        proposals, open_ones = self._store.proposals, ("proposed", "approved")
+        if proposals.page(open_ones, run_id=self._run.id, limit=1)[1]:
+            return True
+        drawn = [b.extraction for b in self._store.runs.batches(self._run.id) if b.extraction is not None]
+        return any(proposals.get(i).status in open_ones for e in drawn for i in e.waiting_for)
 
     # --- parts ---
 

@@ -8,14 +8,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from core.errors import SandboxError
+from core.errors import InputError, SandboxError
 from core.executor import LocalExecutor
 from core.rollout import Group, Run, Score, Task, Trajectory
 from core.sandbox.confined import Confined, cannot
 from core.settings import RunConfig, VerifierSpec
 from core.store import Store
 from core.trust import load_function
-from core.verifiers import Guarded, Outside, make_verifier
+from core.verifiers import Guarded, Outside, make_verifier, missing
 from core.workspace.exploring import Exploring, explored
 from core.workspace.models import Models
 
@@ -62,6 +62,7 @@ def agent_of(config: RunConfig, model: OpenAIChat, verifier: Callable[[VerifierS
         context_length=model.context_length,
         sandbox=Confined("agents"),
         verifier=verifier,
+        at_once=model.endpoint.concurrency,
     )
     if "python" in config.agent.tools and (why := cannot()):
         raise SandboxError(why)
@@ -80,7 +81,13 @@ def judging(
         async with models.access(run_id=run.id) as access:
             try:
                 outside = outside_of(judge, access, executor)
-                yield lambda spec: make_verifier(spec, outside)
+
+                def make(spec: VerifierSpec) -> Guarded:
+                    if trouble := missing(spec, outside):
+                        raise InputError(f"The verifier {spec.kind!r} cannot judge here: {trouble}")
+                    return make_verifier(spec, outside)
+
+                yield make
             finally:
                 executor.close()
 

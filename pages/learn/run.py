@@ -72,7 +72,7 @@ if not recorded:
     if run.status == "review":
         frame.note("Its gate waits for you: decide on the proposals and publish them, then let it go on.")
     jobs.controls(ws, run, job)
-    if job and job.state == "paused" and "cap" in job.error:
+    if job and job.state == "paused" and job.error.startswith("The cap of "):
         jobs.other_caps(ws, run, job)
 
 with st.container(horizontal=True):
@@ -82,9 +82,14 @@ with st.container(horizontal=True):
         "Review proposals", key="run_review", icon=":material/rate_review:"
     ):
         st.switch_page("pages/review/review.py")
-    retry = run.status == "done" and run.tally.failed and not recorded
-    if retry and st.button(
-        f"Retry {run.tally.failed:d} failed groups", key="run_retry", icon=":material/replay:"
+    again = run.tally.failed + len(run.extraction.not_contrasted)
+    if (
+        run.status == "done"
+        and again
+        and not recorded
+        and st.button(
+            f"Retry {words.plural(again, 'group')} that failed", key="run_retry", icon=":material/replay:"
+        )
     ):
         session.attempt(lambda: ws.jobs.requeue(run.id, session.me()))
         st.rerun()

@@ -12,8 +12,8 @@ import pytest
 
 from core.advantage import advantages, mean_deviation
 from core.errors import BudgetError, InputError, ModelUnavailableError, TrustError, WinnowError
+from core.executor import all_home
 from core.experience import MAX_WORDS, Add, Delete, Experience, Modify
-from core.extraction.asking import all_of
 from core.extraction.attempt import condense
 from core.extraction.contrast import Contrast, contrast, evidence_of
 from core.extraction.draft import Draft
@@ -171,7 +171,7 @@ async def extract(
 ) -> Learned:
     """Teach from all informative groups at once, then consolidate."""
     one = Teacher(library, model, **more)  # type: ignore[arg-type]
-    taught = await all_of(one.teach(task, group) for task, group in groups if group.status == "informative")
+    taught = await all_home(one.teach(task, group) for task, group in groups if group.status == "informative")
     strengths = {g.id: mean_deviation([r.reward for r in g.rollouts]) for _, g in groups}
     return await one.consolidate(taught, beside=beside, strengths=strengths)
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from core.errors import AnswerError, BudgetError, InputError, ModelUnavailableError, TrustError, WinnowError
 from core.experience import Add, Delete, Merge, Modify
 from core.extraction import replies
-from core.extraction.asking import TOO_LONG, Answer, all_of, ask
+from core.executor import all_home
+from core.extraction.asking import TOO_LONG, Answer, ask
 from core.extraction.fitting import clip, prompt_room, tokens_of
 from core.extraction.operations import Known, read_operation
 from core.extraction.template import fence, placeholders, prompt
@@ -389,22 +390,22 @@ def test_what_is_asked_at_the_same_time_comes_back_in_its_order() -> None:
             await asyncio.sleep(0)
         return rounds
 
-    assert asyncio.run(all_of(after(n) for n in (3, 1, 2))) == [3, 1, 2]
+    assert asyncio.run(all_home(after(n) for n in (3, 1, 2))) == [3, 1, 2]
 
 
 def test_of_several_errors_deep_down_the_user_is_told_one_sentence() -> None:
     async def nested() -> list[None]:
-        return await all_of(
+        return await all_home(
             [raises(BudgetError("The cap is reached.")), raises(ModelUnavailableError("No key."))]
         )
 
     with pytest.raises(BudgetError, match="The cap is reached"):
-        asyncio.run(all_of([nested(), all_of([nested(), nested()])]))
+        asyncio.run(all_home([nested(), all_home([nested(), nested()])]))
 
 
 def test_a_bug_is_not_hidden_behind_an_error_of_the_endpoint() -> None:
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(all_of([raises(BudgetError("The cap is reached.")), raises(ZeroDivisionError())]))
+        asyncio.run(all_home([raises(BudgetError("The cap is reached.")), raises(ZeroDivisionError())]))
 
 
 def test_calls_under_way_have_come_home_before_the_error_is_told() -> None:
@@ -417,7 +418,7 @@ def test_calls_under_way_have_come_home_before_the_error_is_told() -> None:
 
     async def main() -> list[str]:
         with pytest.raises(BudgetError):
-            await all_of([slow(), raises(BudgetError("The cap is reached."))])
+            await all_home([slow(), raises(BudgetError("The cap is reached."))])
         return list(ended)
 
     assert asyncio.run(main()) == ["slow"]
