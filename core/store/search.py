@@ -26,6 +26,11 @@ from core.record import Record
 from core.store.database import Database, Row
 from core.store.versions import FROM, STATE, experience_of
 
+FROM_WORDS = (
+    " FROM experience_words w CROSS JOIN experiences e ON e.number = w.rowid"
+    " CROSS JOIN experience_states s ON s.experience_id = e.id"
+)
+
 MAX_QUERY = 2_000
 """Characters of a query."""
 
@@ -104,9 +109,8 @@ class Search:
         values: list[object] = [dead, kind, domain]
         source, order = FROM, "e.number"
         if words:
-            source += " JOIN experience_words ON experience_words.rowid = e.number"
-            where += " AND experience_words MATCH ?4"
-            order = "experience_words.rank, e.number"
+            source, order = FROM_WORDS, "w.rank, e.number"
+            where += " AND w.experience_words MATCH ?4"
             values.append(words)
         if as_written := [t.text for t in terms if not t.indexed]:
             values.append(json.dumps(as_written))
@@ -126,9 +130,8 @@ class Search:
         if not terms:
             return []
         rows = self._database.rows(
-            f"SELECT {STATE}{FROM} JOIN experience_words ON experience_words.rowid = e.number"
-            " WHERE s.to_version IS NULL AND s.status = 'live' AND experience_words MATCH ?1"
-            " ORDER BY experience_words.rank, e.number LIMIT ?2",
+            f"SELECT {STATE}{FROM_WORDS} WHERE s.to_version IS NULL AND s.status = 'live'"
+            " AND w.experience_words MATCH ?1 ORDER BY w.rank, e.number LIMIT ?2",
             *(" OR ".join(t.match() for t in terms), k),
         )
         return [experience_of(row) for row in rows]

@@ -30,7 +30,9 @@ STATE = (
 )
 """The columns of an `Experience`."""
 
-FROM = " FROM experience_states s JOIN experiences e ON e.id = s.experience_id"
+FROM = " FROM experiences e CROSS JOIN experience_states s ON s.experience_id = e.id"
+"""CROSS: in the order of the ids as they come, so that a page stops where it is full and a library is not sorted."""
+
 VERSION = (
     "SELECT v.*, (SELECT json_group_array(id) FROM (SELECT p.id FROM proposals p WHERE p.published_in = v.number"
     " ORDER BY p.number)) AS proposal_ids FROM versions v"
