@@ -8,7 +8,7 @@ tells is a *contrast*: rollouts that follow the lesson against siblings, on the 
    without others, without rewards, or with equal means it is neither.
 3. A *win* = a better use. Only better and worse uses move the confidence:
    c <- min(c + g (1 - c), 0.95) where better, max(c - g c, 0.05) where worse, g = 0.1
-   (Agent-GRPO, section on memory; that it takes a contrast: Winnow, DESIGN 2.7).
+   (Agent-GRPO paper, sections 3 to 5; that it takes a contrast: Winnow, DESIGN 2.7).
 """
 
 from __future__ import annotations

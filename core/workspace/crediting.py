@@ -163,8 +163,7 @@ def follows(text: str, held: Sequence[frozenset[Feature]]) -> list[bool | None] 
     """Whether each rollout of a group does what a lesson says, as far as it was counted.
 
     A lesson that says several things is followed where all of them are done. Of the features that would show a thing
-    the first one counts in which the rollouts differ, or the first one. What a lesson says of an error does not
-    concern a rollout that met none.
+    the most telling one counts. What a lesson says of an error does not concern a rollout that met none.
 
     Args:
         text: the lesson.
@@ -178,20 +177,17 @@ def follows(text: str, held: Sequence[frozenset[Feature]]) -> list[bool | None] 
     said = [one for one in _sayings(text, names) if one.features]
     if not said:
         return None
-    holding = [frozenset(f.name for f in features) for features in held]
     found: list[bool | None] = []
-    for own in holding:
-        done = [_does(one, own, holding) for one in said if _concerns(one, own)]
+    for own in (frozenset(f.name for f in features) for features in held):
+        done = [_does(one, own) for one in said if _concerns(one, own)]
         found.append(all(done) if done else None)
     return found
 
 
-def _does(saying: Saying, own: Holding, all_of_group: Sequence[Holding]) -> bool:
-    telling = [n for n in saying.features if 0 < sum(n in h for h in all_of_group) < len(all_of_group)]
-    shown = telling[:1] or saying.features[:1]
-    if saying.subject[0] == "recovery":  # what was called next has a feature of its own each
-        shown = list(saying.features)
-    return any(n in own for n in shown) == saying.do
+def _does(saying: Saying, own: Holding) -> bool:
+    # what was called after an error has a feature of its own each
+    shown = saying.features if saying.subject[0] == "recovery" else saying.features[:1]
+    return any(name in own for name in shown) == saying.do
 
 
 def _concerns(saying: Saying, own: Holding) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.credit import GAIN, LEAST, MOST, Attempt, Credit, credited, fold, moved, weigh
-from core.experience import Add, Merge
+from core.experience import Add, Evidence, Merge
 from core.extraction.summarise import Summary
 from core.extraction.with_model import Taught
 from core.library import Change, Library
@@ -18,7 +18,7 @@ from core.packs.usage_log import LoggedPack, UsageEntry
 from core.rollout import Group, Rollout, Step, Task, Trajectory
 from core.workspace import Workspace
 from core.workspace.crediting import Crediting, follows
-from tests.make import add_tasks, make_experience, make_group, make_task, publish
+from tests.make import add_tasks, make_experience, make_group, make_proposal, make_task, publish
 
 SHORT = "Answer with one word."
 LONG = ["Paris", "It is Paris, all in all."]
@@ -118,6 +118,7 @@ def held(*answers: str, steps: tuple[tuple[Step, ...], ...] = ()) -> list[Any]:
 
 def test_followers_are_told_by_what_they_did() -> None:
     assert follows("Answer with one word.", held("Paris", "The capital is Paris.")) == [True, False]
+    assert follows("Answer with one word.", held("Paris now", "The capital is Paris.")) == [False, False]
     assert follows("Do not end with a period.", held("Paris", "Paris.")) == [True, False]
 
 
@@ -338,12 +339,16 @@ def test_an_in_sample_group_is_marked_even_where_nobody_followed(workspace: Work
 
 def test_what_a_merged_lesson_was_learned_from_comes_along(workspace: Workspace) -> None:
     task = given_lesson(workspace)
-    publish(workspace, Add(text="Say it in French.", domain="sums"))
     sampled(workspace, 1.0, 0.0, answers=("Paris", "Lyon"))
     merge = Merge(experience_ids=("E-0002", "E-0001"), text="Answer with one French word.")
-    publish(workspace, merge)
+    for operation in (Add(text="Say it in French.", domain="sums"), merge):
+        by_hand = make_proposal(operation).model_copy(update={"evidence": Evidence()})
+        (proposal_id,) = workspace.store.proposals.add([by_hand], "ann")
+        workspace.review.approve(proposal_id, "ann")
+        workspace.review.publish("m", "ann")
     crediting = Crediting(workspace.store)
-    assert crediting.in_sample(task.id, ["E-0002"], 3) == ("E-0002",)
+    assert crediting.in_sample(task.id, ["E-0001", "E-0002"], 2) == ("E-0001",)
+    assert crediting.in_sample(task.id, ["E-0001", "E-0002"], 3) == ("E-0001", "E-0002")
 
 
 def test_pending_credits_of_a_discarded_run_go_with_it(workspace: Workspace) -> None:
