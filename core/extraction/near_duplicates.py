@@ -107,9 +107,14 @@ def _clusters(table: Table, alike: Alike) -> list[_Cluster]:
     free = [e for e in table.live.values() if e.id not in changed]
     found: list[_Cluster] = []
     for domain, places in by_domain.items():
-        own = [e for e in free if e.domain == domain]
+        near_to: dict[int, list[str]] = {i: [] for i in places}
+        # The experiences outside: what `alike` remembers of a text serves all drafts, and a library is long.
+        for e in (e for e in free if e.domain == domain):
+            for i in places:
+                if _near(table.drafts[i], e, alike):
+                    near_to[i].append(e.id)
         for cluster in _linked(places, table, alike):
-            near = dict.fromkeys(e.id for i in cluster for e in own if _near(table.drafts[i], e, alike))
+            near = dict.fromkeys(experience_id for i in cluster for experience_id in near_to[i])
             if len(cluster) + len(near) > 1:
                 found.append(_Cluster(tuple(cluster), tuple(near)))
     return sorted(found)
