@@ -13,7 +13,9 @@ from core.review.claiming import Claiming
 from core.review.staging import Stage, stale
 from core.store.events import Entry, State
 
-DECISIONS = {f"proposal.{name}" for name in ("approved", "rejected", "deferred", "edited", "rebased")}
+DECISIONS = {
+    f"proposal.{name}" for name in ("approved", "rejected", "deferred", "edited", "rebased", "set_aside")
+}
 UNDONE = "proposal.undone"
 
 
@@ -83,14 +85,20 @@ class Deciding(Claiming):
     ) -> Proposal:
         """Give a proposal the reviewer's own text without deciding on it yet; a stale one stays stale.
 
+        One that is in quarantine is proposed again: a person has said what was meant.
+
         Raises:
             ApplyError: somebody decided meanwhile.
             BusyError: somebody else holds it.
             InputError: it is decided already, or the text is not one.
         """
         with self._store.writing():
-            proposal = self._undecided(proposal_id, "edit")
+            proposal = self._store.proposals.get(proposal_id)
+            if proposal.status != "quarantined":
+                proposal = self._undecided(proposal_id, "edit")
             changed = _with_text(proposal, text)
+            if proposal.status == "quarantined":
+                changed = changed.model_copy(update={"status": "proposed", "reason": ""})
             over = self._refuse_held(proposal_id, actor, force)
             return self._write(changed, proposal, actor, revision, "proposal.edited", over, text=text)
 

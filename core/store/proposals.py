@@ -198,7 +198,7 @@ class Proposals:
         """Write a decision, if nobody decided since the reviewer looked.
 
         Args:
-            proposal: with its new status, text, reason, who and when.
+            proposal: with its new status, text, reason, and who decided when: the actor, or as it was.
             revision: the revision that the decision was made on.
             actor: who decided.
             event: kind of the line in the log.
@@ -219,12 +219,18 @@ class Proposals:
             )
             now, was = decided.model_dump(include=TOLD), before.model_dump(include=TOLD)
             changed = [name for name in sorted(TOLD) if now[name] != was[name]]
+            by_actor = (decided.decided_by, decided.decided_at) != (before.decided_by, before.decided_at)
+            state = {
+                "was": {n: was[n] for n in changed},
+                "now": {n: now[n] for n in changed},
+                "decided": by_actor,
+            }
             self._events.append(
                 actor,
                 event,
                 proposal.id,
-                {"was": {n: was[n] for n in changed}, "now": {n: now[n] for n in changed}},
-                decided.decided_at if decided.decided_at != before.decided_at else None,
+                state,
+                decided.decided_at if by_actor else None,
                 revision=revision + 1,
                 **data,
             )

@@ -3,7 +3,7 @@
 What an event made of its subject stands in its state:
 
     {"made": proposal}                          a proposal as it was made (or found by an upgrade)
-    {"was": fields, "now": fields}              a decision: what it changed of the proposal that it is about
+    {"was": fields, "now": fields, "decided":}  what was changed of a proposal, and whether by who decides on it now
     {"version": fields, "experiences": [...]}   a version, and every experience that is another one from then on
     {"label": fields or null}                   where a label points; null takes it away
     {"complete": true}                          all that there was is told after this: older events do not count
@@ -21,9 +21,6 @@ from core.experience import Experience, Proposal, Version
 from core.store.events import Entry, State
 from core.store.labels import Label
 from core.store.store import Store
-
-PUBLISHED = "proposal.published"
-"""The only decision on a proposal that leaves who decided on it, and when, as they were."""
 
 Span = tuple[int, int | None, Experience]
 """From which version, to before which, an experience was so."""
@@ -47,8 +44,6 @@ def replay(log: Iterable[Entry]) -> Replayed:
     for entry in log:
         if entry.state is not None:
             found = _after(found, entry, entry.state)
-        elif entry.event.kind == "run.discarded":
-            _discard(found, entry.event.subject)
     return found
 
 
@@ -62,7 +57,7 @@ def _after(found: Replayed, entry: Entry, state: State) -> Replayed:
         known = found.proposals.get(event.subject)
         if known is not None:
             changed = {**state["now"], "revision": event.data["revision"]}
-            if event.kind != PUBLISHED:
+            if state["decided"]:
                 changed |= {"decided_by": event.actor, "decided_at": event.at}
             found.proposals[event.subject] = known.model_copy(update=changed)
     elif "version" in state:
@@ -86,14 +81,6 @@ def _publish(found: Replayed, version: State, experiences: list[State]) -> None:
             begin, _, before = spans[-1]
             spans[-1] = (begin, number, before)
         spans.append((number, None, experience))
-
-
-def _discard(found: Replayed, run_id: str) -> None:
-    """With a discarded run go the proposals that nobody decided on."""
-    for proposal in list(found.proposals.values()):
-        undecided = proposal.revision == 0 and proposal.status in ("proposed", "superseded")
-        if proposal.run_id == run_id and undecided:
-            del found.proposals[proposal.id]
 
 
 def compare(store: Store) -> list[str]:

@@ -20,7 +20,7 @@ from core.experience import Add, Delete, Merge, Modify, Operation, Quarantined
 from core.migrations import MIGRATIONS
 from core.store.replay import compare, replay
 from core.workspace import Workspace
-from tests.make import make_proposal, propose, publish, ticking
+from tests.make import propose, publish, ticking
 
 TEXTS = st.text(min_size=1, max_size=40).filter(lambda t: t.strip() and "\x00" not in t)
 """Anything that a reviewer may write: right-to-left, emoji, line breaks, ${x}."""
@@ -65,7 +65,7 @@ class Hand:
             self.label,
             self.next,
             self.adopt,
-            self.discard,
+            self.set_aside,
         ]
         with self.refused():
             commands[command % len(commands)](pick, text)
@@ -139,21 +139,12 @@ class Hand:
         self.workspace.store.proposals.quarantine([Quarantined(reason="no such id", raw=f"raw {number}")])
         self.workspace.review.adopt(f"Q-{1 + pick % (number + 1):04d}", Add(text=text), "ann")
 
-    def discard(self, pick: int, text: str) -> None:
-        """What cancelling a run does with the proposals that were drawn from it."""
-        if pick % 4:
-            return
-        store = self.workspace.store
-        with store.writing():
-            run = store.runs.get("R1") if store.runs.count() else None
-            if run is None:
-                store.runs._database.execute(
-                    "INSERT INTO runs (id, number, kind, request, config, library_version, model, status, created_at)"
-                    " VALUES ('R1', 1, 'sampled', '', '{}', 0, '', 'waiting', '')"
-                )
-            store.proposals.add([make_proposal(text, run_id="R1")], "test")
-            if pick % 8:
-                store.events.append("ann", "run.discarded", "R1", proposals=store.proposals.remove_of("R1"))
+    def set_aside(self, pick: int, text: str) -> None:
+        """What discarding a run does with the proposals that were drawn from it."""
+        now = self.workspace.store.proposals.get(self.proposal(pick))
+        if now.status in ("proposed", "deferred"):
+            gone = now.model_copy(update={"status": "quarantined", "reason": text})
+            self.workspace.store.proposals.decide(gone, now.revision, "cem", "proposal.set_aside")
 
 
 COMMANDS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 30), TEXTS), min_size=5, max_size=30)

@@ -331,6 +331,16 @@ def test_what_is_quarantined_becomes_a_proposal_once_a_person_says_what_was_mean
         workspace.review.adopt("Q-0001", Modify(experience_id="E-0001", text="Again."), "ann")
 
 
+def test_a_proposal_in_quarantine_is_proposed_again_once_a_person_edits_it(workspace: Workspace) -> None:
+    [first] = workspace.store.proposals.add(
+        [make_proposal("Answer with one word.", status="quarantined")], "test"
+    )
+    with pytest.raises(InputError, match="it was quarantined"):
+        workspace.review.approve(first, "ann")
+    assert workspace.review.edit(first, "Answer with the number alone.", "ann").status == "proposed"
+    assert workspace.review.undo(first, "ann").status == "quarantined"
+
+
 def test_many_are_approved_together_or_none_of_them(workspace: Workspace) -> None:
     ids = propose(workspace, "First lesson.", "Second lesson.", "first lesson")
     with pytest.raises(ApplyError, match=ids[2]):
