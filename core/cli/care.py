@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -11,6 +11,7 @@ from core.cli.desk import Desk, plural, verb
 
 if TYPE_CHECKING:
     from core.workspace.care import Care
+    from core.workspace.erasing import Erased
 
 
 def _care(desk: Desk) -> Care:
@@ -58,3 +59,102 @@ def restore(desk: Desk, file: Path) -> None:
     if done.kept is not None:
         lines.append(f"What was there is kept in {done.kept}.")
     desk.answer(done, *lines, f"To go back: {done.back}" if done.back.startswith("winnow ") else done.back)
+
+
+@verb(None, "redact")
+@click.argument("file", required=False, type=click.File("r", encoding="utf-8"))
+@click.option(
+    "--lines", is_flag=True, help="Each line of FILE is a text of its own; else all of it is one text."
+)
+@click.option(
+    "--text", "typed", multiple=True, help="A text, typed here: it stays in the history of your shell."
+)
+@click.option("--task", multiple=True, metavar="ID", help="What a task says: question and answer.")
+@click.option(
+    "--rollout", multiple=True, metavar="ID", help="What a rollout says: its answer, replies, outputs."
+)
+@click.option("--experience", multiple=True, metavar="ID", help="Every text that an experience ever had.")
+@click.option("--proposal", multiple=True, metavar="ID", help="What a proposal says, its raw reply too.")
+@click.option("--kind", default="secret", show_default=True, help="What kind of thing it is; this is kept.")
+@click.option("--reason", default="", help="Why; this is kept.")
+@click.option("--exact-case", is_flag=True, help="Leave the same letters in the other case.")
+@click.option(
+    "--remove-copies", is_flag=True, help="Remove backups and copies from before upgrades that hold it."
+)
+@click.option("--yes/--dry-run", default=False, help="Do it, or only count (the default).")
+def redact(
+    desk: Desk,
+    file: TextIO | None,
+    lines: bool,
+    typed: tuple[str, ...],
+    kind: str,
+    reason: str,
+    exact_case: bool,
+    remove_copies: bool,
+    yes: bool,
+    **named: tuple[str, ...],
+) -> None:
+    """Remove a secret or personal data everywhere, for good, and prove it.
+
+    FILE holds the text, or - for standard input. Literal texts only; the other case, escapes of JSON and addresses,
+    UTF-16 and base64 are found, too. Without --yes it is only counted.
+
+    In its place stands "[redacted 2026-11-29 #3]". Live experiences that held it leave the library in a new version,
+    undecided and approved proposals are rejected, cached replies are dropped. The file is then written anew, and every
+    file of the workspace is searched. Packs and backups are never rewritten: they are listed. What was redacted
+    is not kept; that it was, by whom, when and why is.
+    """
+    from core.workspace.erasing import Erasing
+
+    care = _care(desk)
+    care.check_there()
+    erasing = Erasing(desk.workspace)
+    texts = [*typed, *_texts_in(file, lines)]
+    for what, names in named.items():
+        texts += [text for name in names for text in erasing.texts_of(what, name)]
+    if typed:
+        click.echo(
+            "Warning: what you typed stays in the history of your shell; a file or - does not.", err=True
+        )
+    done = erasing.redact(
+        texts,
+        desk.who,
+        kind=kind,
+        reason=reason,
+        exact_case=exact_case,
+        copies=remove_copies,
+        dry_run=not yes,
+    )
+    desk.answer(done, *_told(done), set_aside=yes and not done.proved)
+
+
+def _texts_in(file: TextIO | None, lines: bool) -> list[str]:
+    if file is None:
+        return []
+    text = file.read()
+    return [line for line in text.splitlines() if line] if lines else [text.removesuffix("\n")]
+
+
+def _told(done: Erased) -> list[str]:
+    found = sum(done.places.values())
+    said = [f"{plural(found, 'occurrence')} in {plural(len(done.places), 'place')} of the database."]
+    said += [f"  {place}: {count:,}" for place, count in done.places.items()]
+    if done.redactions:
+        said.append(f"In their place: {', '.join(redaction.tombstone for redaction in done.redactions)}")
+    if done.version is not None:
+        said.append(f"Version {done.version} of the library is without {', '.join(done.experiences)}.")
+    if done.proposals:
+        said.append(f"Rejected: {', '.join(done.proposals)}.")
+    if done.calls_dropped or done.embeddings_dropped:
+        cached = f"{plural(done.calls_dropped, 'cached reply', 'cached replies')} and "
+        said.append(f"Dropped: {cached}{plural(done.embeddings_dropped, 'embedding')}.")
+    said += [f"Rewritten: {name}" for name in done.logs] + [f"Removed: {name}" for name in done.removed]
+    if done.by_chance:
+        said.append(
+            f"{plural(done.by_chance, 'id, hash or time', 'ids, hashes or times')} hold it by chance and stay."
+        )
+    said += [f"Still in {found.file} ({found.count:,}): {found.what}" for found in done.left]
+    if done.dry_run:
+        return [*said, "Nothing was changed; --yes does it."]
+    proof = "Every file of the workspace was searched: nothing is left."
+    return [*said, proof if done.proved else "It is not proved that nothing is left."]

@@ -10,7 +10,7 @@ from core.migrations.script import statements
 SCHEMA = """
 CREATE TABLE redactions (
     id INTEGER PRIMARY KEY, at TEXT NOT NULL, actor TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL,
-    salt BLOB NOT NULL, hash BLOB NOT NULL, places TEXT NOT NULL, proved_at TEXT
+    salt TEXT NOT NULL, hash TEXT NOT NULL, places TEXT NOT NULL, proved_at TEXT
 ) STRICT;
 CREATE TRIGGER redactions_stay BEFORE UPDATE OF id, at, actor, kind, reason, salt, hash, places ON redactions
 BEGIN SELECT RAISE(ABORT, 'redactions are append-only'); END;

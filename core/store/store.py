@@ -21,6 +21,7 @@ from core.store.imports import Imports
 from core.store.jobs import Jobs
 from core.store.labels import Labels
 from core.store.proposals import Proposals
+from core.store.redaction import Redactions
 from core.store.runs import Runs
 from core.store.scores import Scores
 from core.store.search import Search
@@ -62,6 +63,7 @@ class Store:
         self.search = Search(self._database)
         self.claims = Claims(self._database, clock)
         self.labels = Labels(self._database, self.events)
+        self.redactions = Redactions(self._database, self.events)
 
     def writing(self) -> AbstractContextManager[None]:
         """One transaction over several nouns; all or nothing."""

@@ -1,0 +1,455 @@
+"""Redaction: a text is taken out everywhere, the files are searched for it, and all else reads as before."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import sqlite3
+import zipfile
+import zlib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from filelock import FileLock
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from core.cli import main
+from core.errors import BusyError, InputError
+from core.experience import Quarantined
+from core.rollout import Message, SetAside, Step
+from core.settings import RunConfig
+from core.store.needle import Needle, merged
+from core.store.replay import compare
+from core.store.sweep import strings
+from core.worker import seat
+from core.workspace import Workspace
+from core.workspace.care import Care
+from core.workspace.erasing import Erased, Erasing
+from tests.killing import chosen, fresh_copy, instants, kill_after, kill_before, unsound
+from tests.make import add_tasks, make_group, make_task, propose, publish, ticking
+
+posix = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
+SECRET = 'hunter2-Ödland"key/7'
+
+
+def plant(workspace: Workspace, secret: str) -> None:
+    """Put a text wherever one can be."""
+    store = workspace.store
+    task = make_task(
+        1, question=f"Log in with {secret}: what is 1 + 1?", metadata={"note": secret, secret: 1}
+    )
+    add_tasks(workspace, [task, make_task(2)])
+    store.tasks.set_aside(
+        [SetAside(kind="task", source=f"{secret}.csv", line=1, reason="no", raw=f"x,{secret}")]
+    )
+    run_id = store.runs.create(
+        RunConfig(group_size=2), [task], [0], request="r", kind="recorded", library_version=0, model="m",
+        note=f"from {secret}", actor="test",
+    )  # fmt: skip
+    nested = json.dumps({"said": json.dumps({"token": secret})})
+    step = Step(
+        tool="login", parameters={"key": secret, "n": 5}, output=nested, success=False, error=f"bad {secret}"
+    )
+    group = make_group(
+        1.0, 0.0, id=f"{run_id}-0001", answers=[f"It is {secret.upper()}", "2"], steps=[[step], []]
+    )
+    first, other = group.rollouts
+    messages = (
+        Message(role="user", content=f"{secret}{secret}"),
+        Message(role="tool", content="Basic " + _b64(secret)),
+    )
+    first = first.model_copy(
+        update={"trajectory": first.trajectory.model_copy(update={"messages": messages})}
+    )
+    store.groups.save(group.model_copy(update={"rollouts": (first, other)}))
+    store.groups.save_critiques({}, {first.id: f"used {secret}"}, {group.id: nested})
+    store.calls.put_many(
+        [("a" * 64, json.dumps({"text": f"the key {secret}"})), ("b" * 64, '{"text":"plain"}')]
+    )
+    store.proposals.quarantine([Quarantined(reason="odd", raw=f"op: {secret}", run_id=run_id)])
+    publish(workspace, f"Log in with {secret} first.")
+    publish(workspace, "Read the question twice.")
+    propose(workspace, f"Never print {secret}.", "Answer in one word.")
+    store.jobs.add("run", run_id, {"note": secret}, "test")
+    logs = workspace.folder / "logs"
+    logs.mkdir(exist_ok=True)
+    (logs / "worker.log").write_text(f"started\nfailed on {secret}\n", "utf-8")
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(f"user:{text}".encode()).decode()
+
+
+def in_files(folder: Path, secret: str) -> list[str]:
+    """Files whose bytes, or what is inside of them, hold a text: written without what it tests."""
+    forms = [secret, secret.upper(), json.dumps(secret)[1:-1], json.dumps(json.dumps(secret))[2:-2]]
+    needles = {form.encode(encoding) for form in forms for encoding in ("utf-8", "utf-16-le")}
+    needles |= {_b64(secret)[8:-4].encode()} if len(secret) > 10 else set()
+    found = []
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        pieces = [path.read_bytes()]
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                pieces += [archive.read(name) for name in archive.namelist()]
+        if path.suffix == ".db":
+            with closing(sqlite3.connect(path)) as db:
+                pieces += [text.encode() for text in strings(db)]
+        if any(needle in piece for needle in needles for piece in pieces):
+            found.append(path.name)
+    return found
+
+
+def redact(workspace: Workspace, *texts: str, **options: bool) -> Erased:
+    return Erasing(workspace).redact(texts, "ann", reason="it leaked", **options)
+
+
+def test_nothing_of_it_is_left_in_any_file_and_the_rest_reads_as_before(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    assert in_files(workspace.folder, SECRET) == ["worker.log", "winnow.db", "winnow.db-wal"]
+    done = redact(workspace, SECRET)
+    assert done.proved, done.left
+    assert in_files(workspace.folder, SECRET) == []
+    assert not unsound(workspace.folder)
+    assert compare(workspace.store) == [], "the log still tells what is in the tables"
+    mark = done.redactions[0].tombstone
+    task = workspace.store.tasks.find("t-001")
+    assert task is not None
+    assert task.question == f"Log in with {mark}: what is 1 + 1?"
+    assert task.metadata == {"note": mark, mark: 1}
+    rollout = workspace.store.groups.rollout("R1-0001-0")
+    [step] = rollout.trajectory.steps
+    assert (step.parameters, step.error) == ({"key": mark, "n": 5}, f"bad {mark}")
+    assert json.loads(json.loads(step.output)["said"]) == {"token": mark}, "JSON stays JSON, however deep"
+    assert rollout.trajectory.answer == f"It is {mark}", "in the other case, too"
+    assert rollout.trajectory.messages[0].content == mark * 2
+    assert workspace.store.groups.rollout("R1-0001-1").trajectory.answer == "2"
+    assert "".join((workspace.folder / "logs" / "worker.log").read_text()) == f"started\nfailed on {mark}\n"
+
+
+def test_it_leaves_the_library_and_the_queue_and_the_cache(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    done = redact(workspace, SECRET)
+    assert (done.experiences, done.version) == (("E-0001",), 3)
+    assert [e.id for e in workspace.store.versions.library()] == ["E-0002"]
+    mark = done.redactions[0].tombstone
+    assert workspace.store.versions.library(1).experiences["E-0001"].text == f"Log in with {mark} first."
+    assert done.proposals == ("P-0003",)
+    rejected = workspace.store.proposals.get("P-0003")
+    assert (rejected.status, rejected.reason) == ("rejected", "Its text was redacted.")
+    assert workspace.store.proposals.get("P-0004").status == "proposed"
+    assert workspace.store.calls.get("a" * 64) is None, "a reply that was changed is not what the model said"
+    assert workspace.store.calls.get("b" * 64) == '{"text":"plain"}'
+    publish(workspace, "A lesson that comes later.")
+
+
+def test_the_record_says_who_when_and_why_and_never_what(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    redact(workspace, SECRET)
+    [record] = workspace.store.redactions.all()
+    assert (record.id, record.actor, record.kind, record.reason) == (1, "ann", "secret", "it leaked")
+    assert record.proved_at is not None
+    events = [e for e in workspace.store.events.newest(50) if e.kind == "workspace.redacted"]
+    assert [(e.actor, e.subject) for e in events] == [("ann", "redaction 1")]
+    assert workspace.store.redactions.of(SECRET) == record
+    assert workspace.store.redactions.of("another text") is None
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"), workspace.store.writing():
+        workspace.store.tasks._database.execute("UPDATE redactions SET actor = 'nobody'")
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"), workspace.store.writing():
+        workspace.store.tasks._database.execute("DELETE FROM events")
+
+
+def test_a_second_time_nothing_is_found_and_nothing_changes(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    first = redact(workspace, SECRET)
+    dump = workspace.store.dump()
+    again = redact(workspace, SECRET)
+    assert (again.places, again.proved, again.redactions[0].id) == ({}, True, first.redactions[0].id)
+    assert [x for x in workspace.store.dump().splitlines() if not x.startswith("redactions")] == [
+        x for x in dump.splitlines() if not x.startswith("redactions")
+    ]
+
+
+def test_a_dry_run_counts_and_changes_nothing(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    dump = workspace.store.dump()
+    done = redact(workspace, SECRET, dry_run=True)
+    assert done.places["tasks.question"] == 1
+    assert done.places["trajectories.body"] >= 6
+    assert [f.file for f in done.left] == ["logs/worker.log"]
+    assert workspace.store.dump() == dump
+    real = redact(workspace, SECRET)
+    assert real.places == done.places
+
+
+def test_words_that_can_be_searched_for_are_gone_from_the_index(workspace: Workspace) -> None:
+    publish(workspace, "Use zanzibarkey for it.")
+    redact(workspace, "zanzibarkey")
+    with closing(sqlite3.connect(workspace.folder / "winnow.db")) as db:
+        db.execute("CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, experience_words, 'row')")
+        words = {word for (word,) in db.execute("SELECT term FROM v")}
+    assert "redacted" in words
+    assert "zanzibarkey" not in words
+
+
+def test_copies_and_packs_are_listed_and_only_copies_are_removed_when_asked(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    backup = Care(workspace.folder, ticking()).backup(None, "ann").path
+    packs = workspace.folder / "packs"
+    packs.mkdir()
+    with zipfile.ZipFile(packs / "p.zip", "w", zipfile.ZIP_DEFLATED) as pack:
+        pack.writestr("prompt.txt", f"Log in with {SECRET}.")
+    done = redact(workspace, SECRET)
+    assert not done.proved
+    assert {found.file for found in done.left} == {f"backups/{backup.name}", "packs/p.zip"}
+    assert workspace.store.redactions.all()[0].proved_at is None
+    done = redact(workspace, SECRET, copies=True)
+    assert (done.removed, [found.file for found in done.left]) == (
+        (f"backups/{backup.name}",),
+        ["packs/p.zip"],
+    )
+    (packs / "p.zip").unlink()
+    assert redact(workspace, SECRET).proved
+    assert workspace.store.redactions.all()[0].proved_at is not None
+
+
+def test_what_is_only_inside_a_compressed_value_of_a_copy_is_found(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    path = workspace.folder / "winnow.before-m999_x.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE trajectories (body BLOB)")
+        db.execute("INSERT INTO trajectories VALUES (?)", (zlib.compress(f"the {SECRET} is".encode()),))
+        db.commit()
+    assert [found.file for found in redact(workspace, SECRET).left] == [path.name]
+
+
+def test_what_is_refused_changes_nothing(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    dump = workspace.store.dump()
+    for text, says in (
+        ("abc", "fewer than 4"),
+        ("redacted", "in its place"),
+        ("it leaked", "which are kept"),
+    ):
+        with pytest.raises(InputError, match=says):
+            redact(workspace, text)
+    with pytest.raises(InputError, match="could not be read"):
+        redact(workspace, "question", "parameters")
+    with pytest.raises(InputError, match="no text"):
+        redact(workspace)
+    with seat(workspace.folder), pytest.raises(BusyError, match="worker"):
+        redact(workspace, SECRET)
+    with FileLock(workspace.folder / "locks" / "R1.lock"), pytest.raises(BusyError, match="R1"):
+        redact(workspace, SECRET)
+    assert workspace.store.dump() == dump
+
+
+def test_ids_hashes_and_times_that_hold_it_by_chance_stay(workspace: Workspace) -> None:
+    plant(workspace, "R1-0001 is the code")
+    done = redact(workspace, "0001")
+    assert done.proved
+    assert done.by_chance > 0
+    assert workspace.store.groups.rollout("R1-0001-0").group_id == "R1-0001"
+    task = workspace.store.tasks.find("t-001")
+    assert task is not None
+    assert "0001" not in task.question
+    assert compare(workspace.store) == []
+
+
+def test_a_name_in_the_ids_of_tasks_goes_from_all_that_refers_to_them(workspace: Workspace) -> None:
+    task = make_task(1, id="alice@example.org/1")
+    add_tasks(workspace, [task])
+    workspace.store.runs.create(
+        RunConfig(),
+        [task],
+        [0],
+        request="r",
+        kind="sampled",
+        library_version=0,
+        model="m",
+        note="",
+        actor="t",
+    )
+    done = redact(workspace, "alice@example.org")
+    assert done.proved
+    [group], _ = workspace.store.groups.page("R1")
+    assert group.task_id == f"{done.redactions[0].tombstone}/1"
+    assert not unsound(workspace.folder)
+
+
+def test_texts_that_overlap_leave_no_rest(workspace: Workspace) -> None:
+    add_tasks(workspace, [make_task(1, question="say banananas plus tree, or anana")])
+    done = redact(workspace, "anana", "nas plus")
+    task = workspace.store.tasks.find("t-001")
+    assert task is not None
+    first, second = (r.tombstone for r in done.redactions)
+    assert (
+        task.question == f"say b{second} tree, or {second}"
+        or task.question == f"say b{first} tree, or {second}"
+    )
+
+
+def test_a_number_of_the_users_own_goes_and_a_count_of_ours_stays(workspace: Workspace) -> None:
+    add_tasks(workspace, [make_task(1, metadata={"card": 4111222233334444, "n": 7})])
+    mark = redact(workspace, "4111222233334444").redactions[0].tombstone
+    task = workspace.store.tasks.find("t-001")
+    assert task is not None
+    assert task.metadata == {"card": mark, "n": 7}
+
+
+def test_the_vectors_of_texts_that_went_go_with_them(workspace: Workspace) -> None:
+    from tests.core.test_store import CountingEmbedder
+
+    plant(workspace, SECRET)
+    embedder = CountingEmbedder("one")
+    workspace.store.embeddings.embed([f"Log in with {SECRET} first.", "Read the question twice."], embedder)
+    assert redact(workspace, SECRET).embeddings_dropped == 1
+    embedder.asked.clear()
+    workspace.store.embeddings.embed(["Read the question twice."], embedder)
+    assert embedder.asked == []
+
+
+FORMS = {
+    "as it is": lambda text: text,
+    "in capitals": str.upper,
+    "JSON": json.dumps,
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text)),
+    "JSON in JSON in JSON": lambda text: json.dumps(
+        {"a": json.dumps([json.dumps(text, ensure_ascii=False)])}
+    ),
+    "in an address": lambda text: "".join(f"%{b:02X}" for b in text.encode()),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 after something": lambda text: base64.b64encode(f"ab{text}zz".encode()).decode(),
+    "base64 for addresses": lambda text: base64.urlsafe_b64encode(f"a{text}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(text=st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=8, max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_a_text_is_found_in_every_form(form: str, text: str) -> None:
+    if form == "in capitals":
+        text = "".join(c for c in text if len(c.upper()) == 1) + "abcd"
+    written = f"before {FORMS[form](text)} after"
+    needle = Needle(text)
+    assert needle.found(written)
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+        assert needle.count_bytes(b"\x00\x01" + written.encode(encoding)) >= 1
+    assert not needle.found(merged([(needle, "\ue000")], written)[0])
+
+
+def test_the_other_case_can_be_left(workspace: Workspace) -> None:
+    add_tasks(workspace, [make_task(1, question="Rose is a rose.")])
+    redact(workspace, "Rose", exact_case=True)
+    task = workspace.store.tasks.find("t-001")
+    assert task is not None
+    assert task.question.endswith("is a rose.")
+
+
+@example(secret="0000\r0")
+@given(secret=st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=6, max_size=24))
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
+@pytest.mark.slow
+def test_whatever_the_secret_is_nothing_of_it_is_left_and_everything_else_stays(
+    secret: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    secret = f"q{secret.strip()}z9Q"
+    plain, planted = (
+        Workspace(tmp_path_factory.mktemp("w") / n, clock=ticking()) for n in ("plain", "planted")
+    )
+    done = []
+    for workspace, text in ((plain, "~stand-in~"), (planted, secret)):
+        plant(workspace, text)
+        done.append(redact(workspace, text))
+    assert in_files(planted.folder, secret) == []
+    assert done[1].proved, done[1].left
+    assert done[0].places == done[1].places
+
+    def rest(workspace: Workspace) -> list[str]:
+        lines = workspace.store.dump().splitlines()
+        kept = [line for line in lines if not line.startswith(("redactions ", "tasks "))]
+        return [re.sub(r"Basic [^\\"]*", "Basic", line) for line in kept]  # the ends of base64 hold what stands beside
+
+    assert rest(plain) == rest(planted), "apart from the secret they are the same"
+    assert compare(planted.store) == []
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_counts_first_and_does_it_when_told(workspace: Workspace, tmp_path: Path) -> None:
+    plant(workspace, SECRET)
+
+    def winnow(*words: str, stdin: str | None = None) -> tuple[int, str]:
+        result = CliRunner().invoke(
+            main, ["redact", *words, "--workspace", str(workspace.folder)], input=stdin
+        )
+        return result.exit_code, result.output
+
+    file = tmp_path / "text"
+    file.write_text(SECRET + "\n", "utf-8")
+    code, said = winnow(str(file))
+    assert (code, "Nothing was changed" in said, "tasks.question: 1" in said) == (0, True, True)
+    assert SECRET not in said
+    code, said = winnow("-", "--yes", "--reason", "leaked", stdin=SECRET)
+    assert (code, "nothing is left" in said) == (0, True)
+    code, said = winnow("--text", "question twice", "--dry-run")
+    assert (code, "history of your shell" in said) == (0, True)
+    code, said = winnow("--experience", "E-0002", "--yes", "--json")
+    assert code == 0
+    assert winnow("--experience", "E-0099")[0] == 2
+    assert [e.id for e in workspace.store.versions.library()] == []
+    packs = workspace.folder / "packs"
+    packs.mkdir()
+    (packs / "p.txt").write_text("one word")
+    assert winnow("--text", "one word", "--yes")[0] == 1, "done, but it is still in a pack"
+
+
+# -- killed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@posix
+def test_a_redaction_that_is_killed_leaves_the_old_or_the_new_and_can_be_finished(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    plant(workspace, SECRET)
+    workspace.store.tasks._database.close()
+    copy = tmp_path / "copy"
+    command = ["core", "redact", "-", "--yes", "--workspace", str(copy)]
+    stdin = SECRET.encode()
+    old = state(fresh_copy(workspace.folder, copy))
+    total = instants(command, stdin=stdin)
+    new = state(copy)
+    seen = set()
+    for nth in chosen(total, 5, seed=3):
+        fresh_copy(workspace.folder, copy)
+        assert kill_before(command, nth, stdin=stdin)
+        check(copy, old, new, seen)
+    fresh_copy(workspace.folder, copy)
+    kill_after(command, 0.02, stdin=stdin)
+    check(copy, old, new, seen)
+    assert seen == {"old", "new"}, f"of {total} instants"
+
+
+def state(folder: Path) -> tuple[str, ...]:
+    """What is in the tables, without times and without what redacting adds."""
+    workspace = Workspace(folder)
+    dump = workspace.store.dump()
+    workspace.store.tasks._database.close()
+    return tuple(line for line in dump.splitlines() if not line.startswith("redactions "))
+
+
+def check(folder: Path, old: tuple[str, ...], new: tuple[str, ...], seen: set[str]) -> None:
+    assert not unsound(folder)
+    now = state(folder)
+    assert now in (old, new)
+    seen.add("old" if now == old else "new")
+    workspace = Workspace(folder)
+    assert compare(workspace.store) == []
+    assert redact(workspace, SECRET).proved, "the same command finishes it"
+    assert in_files(folder, SECRET) == []
