@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from core.errors import PackError
 from core.experience import GENERAL, Experience, Proposal, Version, check_text
+from core.importers.source import has_half_surrogates
 from core.packs.redaction import Redaction, Tells, names_a_home, without_homes, without_paths
 from core.record import Record
 
@@ -160,8 +161,13 @@ def check_strings(value: Any, where: str) -> None:
         PackError: one sentence that starts with `where`.
     """
     check_text_only(value, where)
-    if any(_SECRETS.search(text) for text in _strings(value)):
+    if holds_secret(value):
         raise PackError(f"{where} holds what looks like a secret (a key, token or password).")
+
+
+def holds_secret(value: Any) -> bool:
+    """Whether any text in a JSON value looks like a key, token or password."""
+    return any(_SECRETS.search(text) for text in _strings(value))
 
 
 def check_text_only(value: Any, where: str) -> None:
@@ -173,7 +179,7 @@ def check_text_only(value: Any, where: str) -> None:
     for text in _strings(value):
         if "\x00" in text:
             raise PackError(f"{where} holds the NUL character.")
-        if any("\ud800" <= c <= "\udfff" for c in text):
+        if has_half_surrogates(text):
             raise PackError(f"{where} holds half of a surrogate pair.")
 
 

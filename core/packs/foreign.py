@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from core.errors import PackError
 from core.experience import GENERAL, KINDS, Kind
 from core.importers.source import MAX_RAW, bounded, storable
-from core.packs.content import check_strings, check_text_only
+from core.packs.content import check_text_only, holds_secret
 from core.packs.pack import MAX_EXPERIENCES, MAX_PACK_BYTES, MAX_TEXT
 from core.record import Record
 
@@ -90,9 +90,7 @@ class Reading:
         claims = claims or Claims()
         named = (their_id, claims.domain, claims.section, claims.learned_on)
         check_text_only([text, claims.kind, *named], place.capitalize())
-        try:
-            check_strings([text, *named], place)
-        except PackError:
+        if holds_secret([text, *named]):
             self.set_aside(place, "it holds what looks like a secret (a key, token or password)", "")
             return
         reason = _no_lesson(text, named)
