@@ -24,7 +24,7 @@ from core.experience import Experience
 from core.migrations.m004_search import UNSPACED
 from core.record import Record
 from core.store.database import Database, Row
-from core.store.versions import FROM, STATE, experience_of
+from core.store.versions import FROM, STATE
 
 FROM_WORDS = (
     " FROM experience_words w CROSS JOIN experiences e ON e.number = w.rowid"
@@ -134,7 +134,7 @@ class Search:
             " AND w.experience_words MATCH ?1 ORDER BY w.rank, e.number LIMIT ?2",
             *(" OR ".join(t.match() for t in terms), k),
         )
-        return [experience_of(row) for row in rows]
+        return [Experience(**row) for row in rows]
 
     def rebuild(self) -> None:
         """Make the index anew from the texts; it says the same afterwards."""
@@ -172,7 +172,7 @@ def _terms(query: str) -> list[_Term]:
 
 
 def _hit(row: Row, terms: Sequence[_Term]) -> Hit:
-    experience = experience_of(row)
+    experience = Experience(**row)
     return Hit(experience=experience, marks=tuple(_marks(experience.text, terms)))
 
 

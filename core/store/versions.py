@@ -150,13 +150,13 @@ class Versions:
             f"SELECT {STATE}{FROM}{where} ORDER BY {ORDERS[order]} LIMIT ?5 OFFSET ?6",
             *(*filters, limit, offset),
         )
-        return [experience_of(row) for row in rows], int(total)
+        return [Experience(**row) for row in rows], int(total)
 
     def _library(self, version: int, where: str, *parameters: object) -> Library:
         rows = self._database.rows(
             f"SELECT {STATE}{FROM} WHERE {where} ORDER BY e.number", version, *parameters
         )
-        return Library.of(map(experience_of, rows), version)
+        return Library.of((Experience(**row) for row in rows), version)
 
     def next_number(self) -> int:
         """Number of the next new experience; ids are never used twice."""
@@ -176,7 +176,7 @@ class Versions:
             raise NotFoundError(
                 f"There is no experience {experience_id!r} in this workspace; `winnow library list` shows them."
             )
-        return [(row.pop("from_version"), row.pop("to_version"), experience_of(row)) for row in rows]
+        return [(row.pop("from_version"), row.pop("to_version"), Experience(**row)) for row in rows]
 
     def every_state(self) -> dict[str, list[tuple[int, int | None, Experience]]]:
         """(from version, to version, state) of every experience, the oldest first, by its id."""
@@ -212,7 +212,7 @@ class Versions:
                 "size": len(after),
             }
             self._database.insert("versions", row)
-            changed = [e for e in after.experiences.values() if before.experiences.get(e.id) != e]
+            changed = [e for e in after.experiences.values() if _differs(before.experiences.get(e.id), e)]
             self._write_states(changed, number)
             told = {name: value for name, value in row.items() if name != "created_at"}
             self._events.append(
@@ -252,13 +252,12 @@ class Versions:
         return Library.of(states.values(), head.version)
 
 
+def _differs(before: Experience | None, after: Experience) -> bool:
+    return before is not after and before != after  # what nobody touched is the very same object
+
+
 def _version(row: Row) -> Version:
     return Version(**{**row, "proposal_ids": json.loads(row["proposal_ids"])})
-
-
-def experience_of(row: Row) -> Experience:
-    """Without a check: it was checked when it was written, and a library has ten thousand of them."""
-    return Experience.model_construct(**row)
 
 
 def _state(experience: Experience, from_version: int) -> Row:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import child
+from tests.bench.library import library
 from tests.bench.report import RECORD, ROOT, Row, at_most, circumstances, table
 from tests.bench.schedule import Shape, calls, ideal_s
 from tests.bench.search import search
@@ -159,7 +160,14 @@ def _stub(*options: str, latency_ms: float, wordy: bool = True) -> Iterator[tupl
             yield folder, address
 
 
-PARTS = {"start": start, "engine": engine, "schedule": schedule, "storage": storage, "search": search}
+PARTS = {
+    "start": start,
+    "engine": engine,
+    "schedule": schedule,
+    "storage": storage,
+    "search": search,
+    "library": library,
+}
 
 
 def main() -> None:
