@@ -30,14 +30,11 @@ class Credits:
         One that is there already is replaced while it is pending (its group was rescored, say), and stays as it is
         once it was folded into a version: repeating changes nothing.
         """
-        at = self._events.clock()
-        new = 0
+        credits, at = list(credits), self._events.clock()
         with self._database.writing():
+            there = {(c.experience_id, c.source) for c in self.from_sources([c.source for c in credits])}
             for credit in credits:
                 key = (credit.experience_id, credit.source)
-                new += not self._database.value(
-                    "SELECT 1 FROM credits WHERE experience_id = ? AND source = ?", *key
-                )
                 self._database.execute(
                     f"INSERT INTO credits ({COLUMNS}, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
                     " ON CONFLICT (experience_id, source) DO UPDATE SET followers = ?3, others = ?4, better = ?5,"
@@ -49,7 +46,7 @@ class Credits:
                     credit.in_sample,
                     at,
                 )
-        return new
+        return len({(c.experience_id, c.source) for c in credits} - there)
 
     def pending(self) -> list[Credit]:
         """What the next version will fold in, lessons that are no longer live included."""

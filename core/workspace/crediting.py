@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from core.credit import Attempt, Credit, credited, weigh
 from core.evidence.answer_features import Asked
-from core.evidence.features import Feature
 from core.evidence.seen import features_of
 from core.experience import Experience
 from core.extraction.sayings import Names, Saying, sayings
@@ -25,9 +25,6 @@ from core.store import Store
 if TYPE_CHECKING:
     from core.extraction.with_model import Taught
     from core.packs.usage_log import UsageEntry
-
-Holding = frozenset[str]
-"""Names of the features that hold for one rollout."""
 
 
 class Earned(Record):
@@ -127,7 +124,7 @@ class Crediting:
         given = dict.fromkeys(i for r in rollouts for i in r.injected.values() if i in texts)
         own = set(self.in_sample(task.id, list(given), group.library_version))
         cited = self._store.credits.cited(group.id)
-        held = _held(task, rollouts)
+        held = Held.of(task, rollouts)
         extrinsic = any(r.extrinsic is not None for r in rollouts)
         credits = []
         for experience_id in given:
@@ -151,15 +148,35 @@ class Crediting:
             if credit.used:
                 by_id[credit.experience_id].append(credit)
         library = self._store.versions.library()
-        waiting = self._store.credits.pending()
+        waiting: defaultdict[str, list[Credit]] = defaultdict(list)
+        for credit in self._store.credits.pending():
+            waiting[credit.experience_id].append(credit)
         return [
-            _told(library.experiences[i], own, [c for c in waiting if c.experience_id == i])
+            _told(library.experiences[i], own, waiting[i])
             for i, own in sorted(by_id.items())
             if i in library.experiences
         ]
 
 
-def follows(text: str, held: Sequence[frozenset[Feature]]) -> list[bool | None] | None:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was counted of the rollouts of a group."""
+
+    names: Names
+    """What can be named of them."""
+    features: tuple[frozenset[str], ...]
+    """Names of the features that hold for each."""
+
+    @classmethod
+    def of(cls, task: Task, rollouts: Sequence[Rollout]) -> Held:
+        asked = Asked.of(task)
+        found = [features_of(asked, r.trajectory) for r in rollouts]
+        by_name = {f.name: f for own in found for f in own}
+        names = Names.of(by_name[name] for name in sorted(by_name))
+        return cls(names, tuple(frozenset(f.name for f in own) for own in found))
+
+
+def follows(text: str, held: Held) -> list[bool | None] | None:
     """Whether each rollout of a group does what a lesson says, as far as it was counted.
 
     A lesson that says several things is followed where all of them are done. Of the features that would show a thing
@@ -167,30 +184,29 @@ def follows(text: str, held: Sequence[frozenset[Feature]]) -> list[bool | None] 
 
     Args:
         text: the lesson.
-        held: the features of each rollout.
+        held: what was counted.
 
     Returns:
         By rollout, None where the lesson does not concern it; or None, where the lesson speaks of nothing that is
         counted.
     """
-    names = Names.of(sorted(frozenset().union(*held), key=lambda f: f.name))
-    said = [one for one in _sayings(text, names) if one.features]
+    said = [one for one in _sayings(text, _named_in(text, held.names)) if one.features]
     if not said:
         return None
     found: list[bool | None] = []
-    for own in (frozenset(f.name for f in features) for features in held):
+    for own in held.features:
         done = [_does(one, own) for one in said if _concerns(one, own)]
         found.append(all(done) if done else None)
     return found
 
 
-def _does(saying: Saying, own: Holding) -> bool:
+def _does(saying: Saying, own: frozenset[str]) -> bool:
     # what was called after an error has a feature of its own each
     shown = saying.features if saying.subject[0] == "recovery" else saying.features[:1]
     return any(name in own for name in shown) == saying.do
 
 
-def _concerns(saying: Saying, own: Holding) -> bool:
+def _concerns(saying: Saying, own: frozenset[str]) -> bool:
     if saying.subject[0] != "recovery":
         return True
     _, error, tool, _ = saying.subject
@@ -200,14 +216,26 @@ def _concerns(saying: Saying, own: Holding) -> bool:
     )
 
 
+def _named_in(text: str, names: Names) -> Names:
+    """The names that a lesson can be about: so few differ between groups that it is parsed once for most of them."""
+    low = text.lower()
+    tools = frozenset(t for t in names.tools if t in text)
+    errors = frozenset(e for e in names.errors if e.lower() in low)
+    return Names(
+        tools=tools,
+        errors=errors,
+        settings=tuple(s for s in names.settings if s[1].lower() in low),
+        recoveries=tuple(
+            r
+            for r in names.recoveries
+            if any(f"={e}|" in r for e in errors) or any(f"|{t}|" in r for t in tools)
+        ),
+    )
+
+
 @lru_cache(maxsize=4096)
 def _sayings(text: str, names: Names) -> tuple[Saying, ...]:
     return sayings(text, names)
-
-
-def _held(task: Task, rollouts: Sequence[Rollout]) -> list[frozenset[Feature]]:
-    asked = Asked.of(task)
-    return [frozenset(features_of(asked, r.trajectory)) for r in rollouts]
 
 
 def _told(experience: Experience, own: Sequence[Credit], waiting: Sequence[Credit]) -> Earned:

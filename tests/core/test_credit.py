@@ -17,7 +17,7 @@ from core.library import Change, Library
 from core.packs.usage_log import LoggedPack, UsageEntry
 from core.rollout import Group, Rollout, Step, Task, Trajectory
 from core.workspace import Workspace
-from core.workspace.crediting import Crediting, follows
+from core.workspace.crediting import Crediting, Held, follows
 from tests.make import add_tasks, make_experience, make_group, make_proposal, make_task, publish
 
 SHORT = "Answer with one word."
@@ -103,9 +103,7 @@ def test_folding_leaves_dead_lessons_and_all_others_alone() -> None:
 # -- who follows a lesson -----------------------------------------------------------------------------
 
 
-def held(*answers: str, steps: tuple[tuple[Step, ...], ...] = ()) -> list[Any]:
-    from core.workspace.crediting import _held
-
+def held(*answers: str, steps: tuple[tuple[Step, ...], ...] = ()) -> Held:
     own = [steps[i] if i < len(steps) else () for i in range(len(answers))]
     rollouts = [
         Rollout(
@@ -113,7 +111,7 @@ def held(*answers: str, steps: tuple[tuple[Step, ...], ...] = ()) -> list[Any]:
         )
         for i, (a, s) in enumerate(zip(answers, own, strict=True))
     ]
-    return _held(make_task(question="What is the capital of France?", answer="Lyon"), rollouts)
+    return Held.of(make_task(question="What is the capital of France?", answer="Lyon"), rollouts)
 
 
 def test_followers_are_told_by_what_they_did() -> None:
