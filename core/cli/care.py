@@ -61,6 +61,28 @@ def restore(desk: Desk, file: Path) -> None:
     desk.answer(done, *lines, f"To go back: {done.back}" if done.back.startswith("winnow ") else done.back)
 
 
+@verb(None, "doctor")
+@click.option(
+    "--fix", is_flag=True, help="Mend what is safe, after a backup: indexes, dead leases, left-overs, space."
+)
+def doctor(desk: Desk, fix: bool) -> None:
+    """Check a workspace: pages, schema, references, every row, the log against the tables, model files, disk, rights.
+
+    Each finding says what, where, and how to mend it. Exit code 0 when all is well, 1 with findings.
+    """
+    from core.workspace.checkup import Checkup, Diagnosis
+
+    checkup = Checkup(_care(desk))
+    found = checkup.fix(desk.who) if fix else Diagnosis(findings=tuple(checkup.check()))
+    lines = [f"Mended: {one.what} ({one.where})." for one in found.mended]
+    if found.backup is not None:
+        lines.append(f"The backup from before: {found.backup}")
+    lines += [f"{one.where}: {one.what}. {one.how}" for one in found.findings]
+    if not found.findings:
+        lines.append("Nothing is wrong.")
+    desk.answer(found, *lines, set_aside=bool(found.findings))
+
+
 @verb(None, "redact")
 @click.argument("file", required=False, type=click.File("r", encoding="utf-8"))
 @click.option(

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from typing import Literal
 
@@ -39,16 +39,18 @@ def damage(db: sqlite3.Connection) -> list[str]:
     Raises:
         sqlite3.DatabaseError: it cannot even look.
     """
-    found = [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
-    if not found:
-        found = [
-            f"row {rowid} of {table} points to no row of {parent}" for table, rowid, parent, _ in _broken(db)
-        ]
-    return found
+    return pages(db) or references(db)
 
 
-def _broken(db: sqlite3.Connection) -> list[tuple[str, int, str, int]]:
-    return db.execute("PRAGMA foreign_key_check").fetchall()
+def pages(db: sqlite3.Connection) -> list[str]:
+    """Damaged pages and indexes."""
+    return [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
+
+
+def references(db: sqlite3.Connection) -> list[str]:
+    """Rows that point to rows that are not there."""
+    rows = db.execute("PRAGMA foreign_key_check").fetchall()
+    return [f"row {rowid} of {table} points to no row of {parent}" for table, rowid, parent, _ in rows]
 
 
 def applied(db: sqlite3.Connection) -> tuple[str, ...]:
@@ -246,26 +248,23 @@ def words_out_of_step(db: sqlite3.Connection) -> list[Finding]:
     return found
 
 
-def unparsed(
-    readers: dict[str, Callable[[str], object]], ids: Callable[[str], Iterator[str]]
-) -> Iterator[Finding]:
-    """Rows that no longer are what Winnow takes them for.
+def unparsed(table: str, ids: Iterable[str], read: Callable[[str], object]) -> Iterator[Finding]:
+    """Rows of a table that no longer are what Winnow takes them for.
 
     Args:
-        readers: for each table, what reads a row by its id.
-        ids: gives the ids of a table.
+        table: its name.
+        ids: what its rows are read by.
+        read: reads one, or fails.
     """
-    for table, read in readers.items():
-        for row_id in ids(table):
-            try:
-                read(row_id)
-            except Exception as e:  # noqa: BLE001  # whatever it is: the row cannot be read
-                first = str(e).strip().splitlines() or [type(e).__name__]
-                yield Finding(
-                    what=f"a row that cannot be read ({type(e).__name__}: {first[0][:200]})",
-                    where=f"{table}, {row_id}",
-                    how="Restore a backup.",
-                )
+    for row_id in ids:
+        try:
+            read(row_id)
+        except Exception as e:  # noqa: BLE001  # whatever it is: the row cannot be read
+            yield Finding(
+                what=f"a row that cannot be read ({type(e).__name__})",
+                where=f"{table}, {row_id}",
+                how="Restore a backup.",
+            )
 
 
 def _some(ids: list[str]) -> str:

@@ -372,7 +372,9 @@ def test_whatever_the_secret_is_nothing_of_it_is_left_and_everything_else_stays(
     def rest(workspace: Workspace) -> list[str]:
         lines = workspace.store.dump().splitlines()
         kept = [line for line in lines if not line.startswith(("redactions ", "tasks "))]
-        return [re.sub(r"Basic [^\\"]*", "Basic", line) for line in kept]  # the ends of base64 hold what stands beside
+        return [
+            re.sub(r'Basic [^\\"]*', "Basic", line) for line in kept
+        ]  # base64 holds some of what stands beside
 
     assert rest(plain) == rest(planted), "apart from the secret they are the same"
     assert compare(planted.store) == []
