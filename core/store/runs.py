@@ -162,6 +162,16 @@ class Runs:
         }
         return tuple(sorted(found))
 
+    def epochs_before(self, run_id: str | None = None) -> int:
+        """Epochs of the runs before one, or of all runs: the clock that the age of a lesson is counted by."""
+        return int(
+            self._database.value(
+                "SELECT coalesce(sum(n), 0) FROM (SELECT max(epoch) + 1 AS n FROM groups JOIN runs ON runs.id = run_id"
+                " WHERE ?1 IS NULL OR number < (SELECT number FROM runs WHERE id = ?1) GROUP BY run_id)",
+                run_id,
+            )
+        )
+
     def _with_lessons(self, run_id: str) -> int:
         return int(
             self._database.value(

@@ -38,9 +38,10 @@ def save_proposals(
         actor: who drew them.
         batch: the one that they were drawn from, where the run has a gate: its report is kept, and the run's is the
             sum of all of them. Without one, they are the whole run's.
-        epoch: of birth of the lessons.
+        epoch: of the run in which the lessons are born; kept as that of the workspace, whose runs came one after another.
     """
     with store.writing():
+        epoch += store.runs.epochs_before(run.id)
         fresh, again = _not_yet_proposed(store, found.drafts, run)
         proposals = [_proposal(d, run, library, "proposed", "", epoch) for d in fresh]
         proposals += [
