@@ -38,7 +38,7 @@ def save_proposals(
         actor: who drew them.
         batch: the one that they were drawn from, where the run has a gate: its report is kept, and the run's is the
             sum of all of them. Without one, they are the whole run's.
-        epoch: of the run in which the lessons are born; kept as that of the workspace, whose runs came one after another.
+        epoch: of the run in which the lessons are born; what is kept counts the epochs of earlier runs too.
     """
     with store.writing():
         epoch += store.runs.epochs_before(run.id)
