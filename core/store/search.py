@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -135,22 +134,6 @@ class Search:
             *(" OR ".join(t.match() for t in terms), k),
         )
         return [Experience(**row) for row in rows]
-
-    def rebuild(self) -> None:
-        """Make the index anew from the texts; it says the same afterwards."""
-        with self._database.writing():
-            self._database.execute("INSERT INTO experience_words (experience_words) VALUES ('rebuild')")
-
-    def trouble(self) -> str:
-        """How the index differs from the texts; empty where it does not."""
-        try:
-            with self._database.writing():
-                self._database.execute(
-                    "INSERT INTO experience_words (experience_words, rank) VALUES ('integrity-check', 1)"
-                )
-        except sqlite3.DatabaseError as e:
-            return f"The search index does not agree with the texts ({e})."
-        return ""
 
 
 def _terms(query: str) -> list[_Term]:

@@ -263,7 +263,6 @@ def test_an_id_means_one_lesson_for_ever_whatever_is_done(
         assert workspace.store.search.find("lesson")[1] == len(after)
     for experience_id, version in born.items():
         assert workspace.store.versions.history(experience_id)[0][0] == version
-    assert workspace.store.search.trouble() == ""
 
 
 # ---- provenance -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from core.experience import Delete, Merge, Modify
 from core.migrations.m004_search import PARTED, UNSPACED
+from core.store.integrity import rebuild_words
 from core.store.search import Hit, Search
 from core.workspace import Workspace
-from tests.make import publish, ticking
+from tests.killing import chosen, fresh_copy, instants, kill_before, unsound
+from tests.make import propose, publish, ticking
 
 TEXTS = (
     "Read the file before you answer.",
@@ -43,7 +46,19 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def fresh(tmp_path: Path) -> Iterator[Workspace]:
     workspace = Workspace(tmp_path / "ws", clock=ticking())
     yield workspace
-    assert workspace.store.search.trouble() == ""
+    assert agrees(workspace.folder)
+
+
+def agrees(folder: Path) -> bool:
+    """Whether the index holds what the texts hold."""
+    with closing(sqlite3.connect(folder / "winnow.db")) as connection:
+        try:
+            connection.execute(
+                "INSERT INTO experience_words (experience_words, rank) VALUES ('integrity-check', 1)"
+            )
+        except sqlite3.DatabaseError:
+            return False
+        return True
 
 
 def ids(search: Search, query: str, **more: bool) -> list[str]:
@@ -158,7 +173,7 @@ def test_every_text_is_found_by_any_of_its_words(
         if words:
             word = data.draw(st.sampled_from(words))
             assert f"E-{i:04d}" in ids(Search(database), word), (text, word)
-    assert Search(database).trouble() == ""
+    assert agrees(database.path.parent)
 
 
 def test_a_word_between_ideographs_is_found_as_well_as_each_of_them(fresh: Workspace) -> None:
@@ -212,16 +227,33 @@ def test_a_publish_that_fails_leaves_the_index_as_it_was(fresh: Workspace) -> No
     assert ids(fresh.store.search, "alpha") == ["E-0001"]
 
 
+def test_a_publish_that_is_killed_leaves_an_index_of_what_there_is(fresh: Workspace, tmp_path: Path) -> None:
+    publish(fresh, "Alpha lesson.", "Beta lesson.")
+    for proposal_id in propose(fresh, Modify(experience_id="E-0001", text="Omega 漢字."), "Gamma lesson."):
+        fresh.review.approve(proposal_id, "ann")
+    command = ["core", "publish", "-m", "x", "--workspace"]
+    total = instants([*command, str(fresh_copy(fresh.folder, tmp_path / "whole"))])
+    for nth in chosen(total, 3, seed=1):
+        killed = fresh_copy(fresh.folder, tmp_path / "killed")
+        assert kill_before([*command, str(killed)], nth)
+        assert unsound(killed) == []
+        assert agrees(killed)
+        found, _ = Workspace(killed).store.search.find("lesson")
+        live = {e.text for e in Workspace(killed).store.versions.library()}
+        assert {hit.experience.text for hit in found} == {text for text in live if "lesson" in text}
+
+
 def test_an_index_that_does_not_agree_with_the_texts_is_noticed_and_made_anew(workspace: Workspace) -> None:
     search = workspace.store.search
     with workspace.store.writing():
         search._database.execute(
             "INSERT INTO experience_words (experience_words, rowid, words) VALUES ('delete', 1, ?)", TEXTS[0]
         )
-    assert "does not agree" in search.trouble()
+    assert not agrees(workspace.folder)
     assert ids(search, "before") == []
-    search.rebuild()
-    assert search.trouble() == ""
+    with workspace.store.writing():
+        rebuild_words(search._database.handle.conn)
+    assert agrees(workspace.folder)
     assert ids(search, "before") == ["E-0001"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -103,3 +105,10 @@ def test_the_same_lesson_is_recognised(first: str, second: str) -> None:
 )
 def test_a_lesson_that_means_something_else_is_another_one(first: str, second: str) -> None:
     assert normalise(first) != normalise(second)
+
+
+def test_the_examples_in_the_manual_hold() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.+)` \| (\d+) \|", manual, re.MULTILINE)
+    assert len(rows) >= 15
+    assert {text: count_words(text) for text, _ in rows} == {text: int(words) for text, words in rows}
