@@ -190,7 +190,7 @@ def follows(text: str, held: Held) -> list[bool | None] | None:
         By rollout, None where the lesson does not concern it; or None, where the lesson speaks of nothing that is
         counted.
     """
-    said = [one for one in _sayings(text, _named_in(text, held.names)) if one.features]
+    said = [one for one in _said(text, held.names) if one.features]
     if not said:
         return None
     found: list[bool | None] = []
@@ -216,21 +216,18 @@ def _concerns(saying: Saying, own: frozenset[str]) -> bool:
     )
 
 
-def _named_in(text: str, names: Names) -> Names:
-    """The names that a lesson can be about: so few differ between groups that it is parsed once for most of them."""
+def _said(text: str, names: Names) -> tuple[Saying, ...]:
+    """What a lesson says, parsed with only the names that it can be about: once for most groups, that is."""
     low = text.lower()
     tools = frozenset(t for t in names.tools if t in text)
     errors = frozenset(e for e in names.errors if e.lower() in low)
-    return Names(
-        tools=tools,
-        errors=errors,
-        settings=tuple(s for s in names.settings if s[1].lower() in low),
-        recoveries=tuple(
-            r
-            for r in names.recoveries
-            if any(f"={e}|" in r for e in errors) or any(f"|{t}|" in r for t in tools)
-        ),
-    )
+    settings = tuple(s for s in names.settings if s[1].lower() in low)
+    said = _sayings(text, Names(tools, errors, settings))
+    if any(
+        one.subject[0] == "recovery" for one in said
+    ):  # what came after an error differs from group to group
+        return _sayings(text, Names(tools, errors, settings, names.recoveries))
+    return said
 
 
 @lru_cache(maxsize=4096)
