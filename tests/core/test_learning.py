@@ -267,7 +267,7 @@ def test_an_extraction_endpoint_that_is_down_stops_the_run_and_its_rollouts_are_
 
 def test_groups_that_an_overloaded_model_could_not_contrast_can_be_made_up_for(workspace: Workspace) -> None:
     add_tasks(workspace, make_tasks(8))
-    with StubServer() as stub, StubServer(_teacher, rates={"5xx": 0.4}) as extractor:
+    with StubServer() as stub, StubServer(_teacher, rates={"5xx": 0.25}) as extractor:
         config = add_stub(workspace, stub.base_url)
         add_stub(workspace, extractor.base_url, "extractor", context_length=16_000, retries=0)
         run = learn(workspace, config.model_copy(update={"extraction_endpoint": "extractor"}))
