@@ -27,6 +27,7 @@ from core.settings import Resample
 from core.settling import settle
 from core.store import Store
 from core.store.groups import ANSWER_SHOWN
+from core.workspace.crediting import Crediting
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
 from core.workspace.nearest import Nearest
@@ -70,6 +71,7 @@ class Execution:
         self._progress = progress
         self._executor = LocalExecutor()
         self._scoring = Scoring(run.config, store, models, access, self._executor)
+        self._crediting = Crediting(store)
         self._seen = Seen()
         self._strengths: dict[str, float] = {}
         self._agent: Agent | None = None
@@ -215,7 +217,9 @@ class Execution:
         groups = []
         while True:
             group = self._as_accepted(await runner.sample(todo))
-            again = self._store.groups.save(group, self._resample(group))
+            with self._store.writing():
+                again = self._store.groups.save(group, self._resample(group))
+                self._crediting.credit_group(group, todo.task)
             self._finished += 1
             self._total += again is not None
             self._progress("rollouts", self._finished, self._total)
@@ -257,6 +261,7 @@ class Execution:
             {a.rollout_id: a.sentence for a in taught.advantages},
             {group.id: taught.raw_reply},
         )
+        self._crediting.credit_group(group, task, taught)  # now with what its summaries cite
         return taught
 
     def _count(self, task: Task, group: Group) -> None:

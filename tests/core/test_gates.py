@@ -282,3 +282,22 @@ def test_a_discarded_run_is_not_gone_on_with(workspace: Workspace) -> None:
         workspace.learning.cancel(gone.id, "ann", discard=True)
         again = learn(workspace, config)
     assert (again.id, again.status, again.tally.total) == ("R2", "done", 3)
+
+
+def test_a_run_credits_the_lessons_that_it_was_given_and_the_next_version_shows_it(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, make_tasks(12))
+    publish(workspace, "Answer with the number alone.")
+    before = workspace.store.versions.library().experiences["E-0001"]
+    with StubServer() as stub:
+        run = learn(workspace, add_stub(workspace, stub.base_url))
+    pending = workspace.store.credits.pending()
+    assert pending
+    assert {c.source.partition("-")[0] for c in pending} == {run.id}
+    assert workspace.store.versions.library().experiences["E-0001"] == before, "a version never changes"
+    publish(workspace, "Another lesson, for another day.")
+    after = workspace.store.versions.library().experiences["E-0001"]
+    assert after.uses > before.uses
+    assert after.wins <= after.uses
+    assert workspace.store.credits.pending() == []
