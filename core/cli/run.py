@@ -52,7 +52,7 @@ def run(
             desk.answer(found, f"{found.id} is {found.status}: {waiting} to sample. Nothing was done.")
             return
     else:
-        caps = read_config(file, options, workspace.models.roles())
+        caps = read_config(file, options, workspace.models.roles(), workspace.store.versions.resolve)
         if dry_run:
             _say_plan(desk, workspace.learning.plan(caps))
             return

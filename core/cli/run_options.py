@@ -54,7 +54,8 @@ OPTIONS = (
     click.option("--batch-size", type=int, show_default="40", help="Tasks of one batch."),
     click.option("--gate", type=click.Choice(get_args(Gate)), show_default="none",
                  help="Between batches: collect, wait for a review, or publish all valid proposals."),
-    click.option("--library-version", type=int, help="Inject this version; default: the newest."),
+    click.option("--library-version", metavar="VERSION",
+                 help="Inject this version, a number or a label; default: the newest."),
     click.option("--reward", type=click.Choice(get_args(Preset)), show_default="verified",
                  help="What the reward is made of."),
     click.option("--weight", "reward_weights", metavar="PART=X", multiple=True,
@@ -91,9 +92,18 @@ def given(options: Mapping[str, object]) -> Options:
 
 
 def read_config(
-    file: Path | None, options: Mapping[str, object], roles: Mapping[Role, str | None]
+    file: Path | None,
+    options: Mapping[str, object],
+    roles: Mapping[Role, str | None],
+    version_of: Callable[[str], int],
 ) -> RunConfig:
     """The configuration of a run: the file, options over it, and the endpoints' roles where neither says who is asked.
+
+    Args:
+        file: TOML or JSON.
+        options: of the command line.
+        roles: who is asked where nothing else says so.
+        version_of: the number of a version that is named by number or label.
 
     Raises:
         InputError: the file cannot be read, or a setting is not one.
@@ -109,6 +119,8 @@ def read_config(
     reward = settings.get("reward")
     if isinstance(reward, dict) and reward.get("weights") and "preset" not in reward:
         reward["preset"] = "own"
+    if isinstance(named := settings.get("library_version"), str):
+        settings["library_version"] = version_of(named)
     for name, role in ROLE_OF.items():
         settings.setdefault(name, roles[role])
     return RunConfig.read(settings, where=str(file) if file else "run")
