@@ -58,6 +58,7 @@ class Hit(Record):
 
 class _Term(NamedTuple):
     text: str
+    """Without a quotation mark, unless it is nothing but those."""
     phrase: bool
 
     @property
@@ -71,7 +72,7 @@ class _Term(NamedTuple):
 
     def match(self) -> str:
         """The term for FTS5: a string, in which no operator is one."""
-        return '"' + _APART.sub(r" \1 ", self.text).replace('"', '""') + '"' + ("*" if self.open else "")
+        return '"' + _APART.sub(r" \1 ", self.text) + '"' + ("*" if self.open else "")
 
 
 class Search:

@@ -96,6 +96,31 @@ def test_two_equal_adds_of_one_version_are_refused() -> None:
         apply(TWO, Add(text="Be brief."), Add(text="be brief"))
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        [Delete(experience_id="E-0001")],
+        [Modify(experience_id="E-0001", text="Another.")],
+        [Modify(experience_id="E-0001", text="Read the file first.", domain="office")],
+        [Merge(experience_ids=("E-0002", "E-0001"), text="Both.")],
+    ],
+)
+def test_what_no_experience_says_any_more_may_be_said_again(before: list[Operation]) -> None:
+    unrelated = Add(text="Be brief.")  # by then the texts of the domain are known
+    after = apply(TWO, unrelated, *before, Add(text="Read the file first!"))
+    assert [e.id for e in after if e.text == "Read the file first!"] == ["E-0004"]
+
+
+def test_what_was_changed_in_the_same_version_is_said_already() -> None:
+    with pytest.raises(ApplyError, match="E-0001 says the same"):
+        apply(TWO, Add(text="Be brief."), Modify(experience_id="E-0001", text="New."), Add(text="new"))
+
+
+def test_a_library_of_changes_reads_in_the_order_of_its_ids() -> None:
+    many = Library.of(make_experience(n, f"Lesson {n}.") for n in (10_000, 9_999, 2))
+    assert [e.id for e in many] == ["E-0002", "E-9999", "E-10000"]
+
+
 @given(st.lists(st.sampled_from(["add", "modify", "delete", "merge"]), max_size=20), st.randoms())
 def test_ids_are_never_used_twice(kinds: list[str], rng: object) -> None:
     library, number = TWO, 3
