@@ -153,6 +153,13 @@ def test_what_was_rejected_may_be_proposed_again_by_another_file(workspace: Work
     assert len(arrive(workspace, json_of(a="Check the sum.", b="Ask once.")).new) == 2
 
 
+def test_lessons_under_one_label_or_with_long_ids_stay_apart(workspace: Workspace) -> None:
+    twice = b"agent:\n  instructions: |\n    [G0] Ask once.\n    [G0] Check the sum.\n"
+    assert [n.text for n in arrive(workspace, twice).new] == ["Ask once.", "Check the sum."]
+    long = {"x" * 80 + end: f"Lesson {end}." for end in "ab"}
+    assert len(arrive(workspace, json_of(**long)).new) == 2
+
+
 def test_near_lessons_are_named_and_nothing_is_decided(workspace: Workspace) -> None:
     publish(workspace, "Answer with the number alone.", "Read the file before you change it.")
     done = arrive(workspace, json_of(a="Answer with the number alone, please.", b="Ask once."), domain="sums")
