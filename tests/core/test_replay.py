@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from core.errors import WinnowError
@@ -147,10 +147,13 @@ class Hand:
             self.workspace.store.proposals.decide(gone, now.revision, "cem", "proposal.set_aside")
 
 
+NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Shrinking would copy a workspace and write to it for minutes."""
+
 COMMANDS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 30), TEXTS), min_size=5, max_size=30)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, phases=NO_SHRINK)
 @given(commands=COMMANDS, back=st.integers(0, 30))
 def test_whatever_was_done_the_log_gives_the_tables_and_a_rollback_every_byte(
     empty: Path, commands: list[tuple[int, int, str]], back: int

@@ -341,6 +341,16 @@ def test_a_proposal_in_quarantine_is_proposed_again_once_a_person_edits_it(works
     assert workspace.review.undo(first, "ann").status == "quarantined"
 
 
+def test_an_add_that_only_fits_once_a_staged_delete_is_published_has_to_wait_for_it(
+    workspace: Workspace,
+) -> None:
+    publish(workspace, "First lesson.")
+    delete, add = propose(workspace, Delete(experience_id="E-0001"), "first lesson")
+    workspace.review.approve(delete, "ann")
+    with pytest.raises(ApplyError, match="E-0001 says the same already"):
+        workspace.review.approve(add, "ann")
+
+
 def test_many_are_approved_together_or_none_of_them(workspace: Workspace) -> None:
     ids = propose(workspace, "First lesson.", "Second lesson.", "first lesson")
     with pytest.raises(ApplyError, match=ids[2]):
