@@ -42,11 +42,14 @@ class Case(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50, help="of each command and kind")
+    parser.add_argument("--only", choices=("restore", "redact", "backup"), help="one of the commands")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         for case in _cases(Path(name)):
+            if options.only not in (None, case.name):
+                continue
             wrong += _killed(case, Path(name) / "copy", options.kills, options.seed)
     return 1 if wrong else 0
 

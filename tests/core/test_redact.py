@@ -188,12 +188,22 @@ def test_a_dry_run_counts_and_changes_nothing(workspace: Workspace) -> None:
 
 def test_words_that_can_be_searched_for_are_gone_from_the_index(workspace: Workspace) -> None:
     publish(workspace, "Use zanzibarkey for it.")
-    redact(workspace, "zanzibarkey")
+    assert redact(workspace, "zanzibarkey").proved
+    assert in_files(workspace.folder, "zanzibarkey") == []
     with closing(sqlite3.connect(workspace.folder / "winnow.db")) as db:
         db.execute("CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, experience_words, 'row')")
         words = {word for (word,) in db.execute("SELECT term FROM v")}
     assert "redacted" in words
     assert "zanzibarkey" not in words
+
+
+def test_what_was_deleted_long_ago_goes_from_the_free_pages(workspace: Workspace) -> None:
+    workspace.store.calls.put_many([("c" * 64, json.dumps({"text": f"the key {SECRET} " * 20_000}))])
+    with workspace.store.writing():
+        workspace.store.tasks._database.execute("DELETE FROM calls")
+    assert in_files(workspace.folder, SECRET) != []
+    assert redact(workspace, SECRET).proved
+    assert in_files(workspace.folder, SECRET) == []
 
 
 def test_copies_and_packs_are_listed_and_only_copies_are_removed_when_asked(workspace: Workspace) -> None:
