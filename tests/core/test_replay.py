@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 import sqlite3
@@ -47,7 +46,6 @@ class Hand:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.numbers = itertools.count()
 
     def do(self, command: int, pick: int, text: str) -> None:
         commands: list[Callable[[int, str], object]] = [
@@ -135,9 +133,11 @@ class Hand:
         self.workspace.review.next(("ann", "bob")[pick % 2], minutes=1)
 
     def adopt(self, pick: int, text: str) -> None:
-        number = next(self.numbers)
-        self.workspace.store.proposals.quarantine([Quarantined(reason="no such id", raw=f"raw {number}")])
-        self.workspace.review.adopt(f"Q-{1 + pick % (number + 1):04d}", Add(text=text), "ann")
+        store = self.workspace.store
+        with store.writing():  # refused, both go
+            store.proposals.quarantine([Quarantined(reason="no such id", raw=text)])
+            found, total = store.proposals.quarantine_page()
+            self.workspace.review.adopt(found[pick % total].id, Add(text=text), "ann")
 
     def set_aside(self, pick: int, text: str) -> None:
         """What discarding a run does with the proposals that were drawn from it."""
