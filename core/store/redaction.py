@@ -194,15 +194,18 @@ def search_database(path: Path, needles: Sequence[Needle], data: bytes | None = 
         data: its bytes, where it lies inside another file.
 
     Raises:
-        sqlite3.DatabaseError: it cannot be read.
+        InputError: it cannot be read.
     """
     source = ":memory:" if data is not None else f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(source, uri=data is None)) as db:
-        if data is not None:
-            db.deserialize(data)
-        sweep = Sweep(db, [(needle, "") for needle in needles])
-        sweep.count()
-        return dict(sorted(sweep.places.items()))
+    try:
+        with closing(sqlite3.connect(source, uri=data is None)) as db:
+            if data is not None:
+                db.deserialize(data)
+            sweep = Sweep(db, [(needle, "") for needle in needles])
+            sweep.count()
+            return dict(sorted(sweep.places.items()))
+    except sqlite3.Error as e:
+        raise InputError(f"{path} cannot be read as a database ({e}).") from e
 
 
 def _hash(text: str, salt: str) -> str:

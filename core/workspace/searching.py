@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import sqlite3
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from core.errors import InputError
 from core.record import Record
 from core.store.needle import Needle
 from core.store.redaction import search_database
@@ -52,7 +52,7 @@ def search_files(
             count = _in_file(path, needles, chance if own else ())
             if not own:
                 count += sum(_inside(name, path.read_bytes(), needles, DEEP)) if _opens(path) else 0
-        except (OSError, sqlite3.Error, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as e:
+        except (OSError, InputError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as e:
             found.append(Found(file=name, count=0, what=f"It could not be searched ({e})."))
             continue
         if count:
