@@ -45,6 +45,9 @@ format: $(DEV) ## put the code into shape
 
 soak: $(DEV) ## the full counts of the kill and fault tests; writes docs/soak.md
 	$(BIN)/python -m tests.soak
+	$(BIN)/python -m tests.soak_packs
+	$(BIN)/python -m tests.soak_review
+	$(BIN)/python -m tests.soak_care
 
 bench: $(DEV) ## measure; timings never decide a test
 	$(BIN)/python -m tests.bench

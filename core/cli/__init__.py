@@ -24,12 +24,24 @@ COMMANDS = {
     "rollback": ("core.cli.publish:rollback", "Make a new version that reads as an earlier one did."),
     "library": ("core.cli.library:library", "Show experiences, where they came from, and versions."),
     "label": ("core.cli.label:label", "Point names such as `production` at versions."),
-    "audit": ("core.cli.audit:audit", "Look for lessons to delete, merge or compress; everything becomes a proposal."),
-    "usage": ("core.cli.usage:usage", "Read back how shipped lessons did, so that they keep earning or losing."),
+    "audit": (
+        "core.cli.audit:audit",
+        "Look for lessons to delete, merge or compress; everything becomes a proposal.",
+    ),
+    "usage": (
+        "core.cli.usage:usage",
+        "Read back how shipped lessons did, so that they keep earning or losing.",
+    ),
     "pack": ("core.cli.pack:pack", "Export a version for your agents; verify a pack."),
     "backup": ("core.cli.care:backup", "Copy a workspace, consistently, while it is used."),
-    "restore": ("core.cli.care:restore", "Put a backup in place of a workspace; what was there is kept beside it."),
-    "doctor": ("core.cli.care:doctor", "Check a workspace: integrity, log against tables, orphans, model files."),
+    "restore": (
+        "core.cli.care:restore",
+        "Put a backup in place of a workspace; what was there is kept beside it.",
+    ),
+    "doctor": (
+        "core.cli.care:doctor",
+        "Check a workspace: integrity, log against tables, orphans, model files.",
+    ),
     "redact": ("core.cli.care:redact", "Remove a secret or personal data everywhere, and prove it."),
     "log": ("core.cli.log:log", "Show who did what and when."),
     "dump": ("core.cli.log:dump", "Print the workspace in a canonical form, without times."),

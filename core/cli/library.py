@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from core.cli.credit import credit
 from core.cli.desk import Desk, hidden, plural, table, verb, visible
 from core.errors import InputError
 from core.experience import KINDS, Add, Delete, Experience, Kind, Merge, Modify, Operation
@@ -219,3 +220,6 @@ def difference_lines(found: tuple[Difference, ...]) -> list[str]:
         lines += [f"  + {visible(d.after)}"] if d.after is not None else []
         lines += [f"    {name}: {old} -> {new}" for name, (old, new) in d.fields.items()]
     return lines
+
+
+library.add_command(credit)

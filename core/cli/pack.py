@@ -24,7 +24,7 @@ def pack() -> None:
     show_default=True,
     help="pack, prompt, agents-md, skill, loader, agent-yaml, playbook, csv or json.",
 )
-@click.option("--version", "number", type=int, help="Of this version; default: the newest.")
+@click.option("--version", "named", help="Of this version, a number or a label; default: the newest.")
 @click.option(
     "--output",
     "-o",
@@ -38,7 +38,7 @@ def pack() -> None:
     "--no-provenance", "--redact", is_flag=True, help="Leave out who and what the lessons came from."
 )
 def export(
-    desk: Desk, form: str, number: int | None, output: Path | None, no_provenance: bool, **what: Any
+    desk: Desk, form: str, named: str | None, output: Path | None, no_provenance: bool, **what: Any
 ) -> None:
     """Export a version. The same version gives the same bytes.
 
@@ -48,6 +48,7 @@ def export(
     home folder, is refused; local paths elsewhere are taken out.
     """
     shipping = desk.workspace.shipping
+    number = desk.workspace.store.versions.resolve(named) if named else None
     if str(output) == "-":
         if desk.as_json:
             raise InputError("-o - gives the file itself, which is no JSON: leave --json out.")

@@ -145,7 +145,9 @@ def _say_plan(desk: Desk, plan: Plan) -> None:
         f"{most.prompt_tokens + most.completion_tokens:,} tokens, ${least.cost_usd:.4f} to ${most.cost_usd:.4f}; "
         "retries come on top, what is in the cache comes off."
     )
-    desk.answer({**plan.model_dump(mode="json"), "tasks": [t.id for t in plan.tasks]}, line, in_all)
+    desk.answer(
+        {**plan.model_dump(mode="json"), "tasks": [t.id for t in plan.tasks]}, line, in_all, *plan.notes
+    )
 
 
 def _incomplete(run: Run) -> bool:

@@ -62,17 +62,23 @@ def fixed_address(endpoint: Endpoint) -> Connect:
 class Connection:
     """Keeps at most `endpoint.concurrency` connections to one address open, and reuses them."""
 
-    def __init__(self, address: Address, endpoint: Endpoint) -> None:
-        """Call it in the event loop that it is used in."""
+    def __init__(self, address: Address, endpoint: Endpoint, path: str = "chat/completions") -> None:
+        """Call it in the event loop that it is used in.
+
+        Args:
+            address: where to.
+            endpoint: its limits.
+            path: of all requests, below the base URL.
+        """
         from yarl import URL
 
         self.address = address
         self._endpoint = endpoint
-        self._url = URL(f"{address.base_url.rstrip('/')}/chat/completions")
+        self._url = URL(f"{address.base_url.rstrip('/')}/{path}")
         self._session = _session(address, endpoint)
 
     async def post(self, content: bytes) -> bytes | Failure:
-        """Send one request for a chat completion: the body of the answer. What goes wrong is returned, not raised."""
+        """Send one request: the body of the answer. What goes wrong is returned, not raised."""
         import aiohttp
 
         endpoint, address = self._endpoint, self.address

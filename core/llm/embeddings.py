@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import InputError, ModelUnavailableError
 from core.executor import LocalExecutor
 from core.llm.budget import Budget
-from core.llm.connection import Connect, Connection
+from core.llm.connection import Connect
 from core.llm.line import Brought, Line, Terms
 from core.llm.pace import Pace
 from core.llm.reply import BYTES_PER_TOKEN, UnreadableReplyError
@@ -171,16 +171,11 @@ class OpenAIEmbedder:
 class _Line(Line):
     """A line to where embeddings are; its limits for a minute outlive it."""
 
+    path = "embeddings"
+
     def __init__(self, endpoint: Endpoint, connect: Connect, terms: Terms, pace: Pace) -> None:
         super().__init__(endpoint, connect, terms)
         self._pace = pace
-
-    async def _connected(self, stale: Connection | None) -> Connection:
-        from yarl import URL
-
-        connection = await super()._connected(stale)
-        connection._url = URL(f"{connection.address.base_url.rstrip('/')}/embeddings")
-        return connection
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,9 @@ class Line:
     5. Every request that left this machine is booked, in one transaction with what it brought.
     """
 
+    path = "chat/completions"
+    """Of its requests, below the base URL."""
+
     def __init__(self, endpoint: Endpoint, connect: Connect, terms: Terms) -> None:
         """Nothing is imported, read or connected before the first request.
 
@@ -285,6 +288,6 @@ class Line:
             if self._connection is None or self._connection is stale:
                 address = await self._connect()
                 if self._connection is None or address != self._connection.address:
-                    self._connection = Connection(address, self.endpoint)
+                    self._connection = Connection(address, self.endpoint, self.path)
                     self._connections.append(self._connection)
             return self._connection

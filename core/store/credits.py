@@ -101,6 +101,15 @@ class Credits:
                 self._events.append(actor, "credits.folded", str(into), credits=len(rows))
         return fold(library, (_credit(row) for row in rows))
 
+    def last_uses(self) -> dict[str, tuple[str, int]]:
+        """The newest run, and the last epoch of it, in which each lesson was followed; by experience id."""
+        rows = self._database.rows(
+            "SELECT c.experience_id, r.id AS run_id, max(r.number * 1000 + g.epoch) % 1000 AS epoch, r.number"
+            " FROM credits c JOIN groups g ON g.id = c.source JOIN runs r ON r.id = g.run_id"
+            " WHERE c.followers > 0 GROUP BY c.experience_id"
+        )
+        return {row["experience_id"]: (row["run_id"], row["epoch"]) for row in rows}
+
     def cite(self, used: Mapping[str, Sequence[str]]) -> None:
         """Keep which lessons the summary of each rollout says that it followed; by rollout id."""
         with self._database.writing():

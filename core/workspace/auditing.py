@@ -24,13 +24,23 @@ EVERYTHING = 1_000_000
 TRIES = 5
 """How often an audit looks anew when the library or its proposals changed while it looked."""
 
+
 UsageOf = Callable[[Library], Usage]
 """Tells when the lessons of a library were used last."""
 
 
-def births(library: Library) -> Usage:
-    """The usage that a library tells by itself: the present epoch is that of its youngest lesson, live or not."""
-    return Usage(epoch=max((e.epoch for e in library.experiences.values()), default=0))
+def usage_of(store: Store) -> UsageOf:
+    """When lessons were used last, in epochs of the workspace: its runs came one after another."""
+
+    def used(library: Library) -> Usage:
+        last = {
+            experience_id: store.runs.epochs_before(run_id) + epoch
+            for experience_id, (run_id, epoch) in store.credits.last_uses().items()
+        }
+        youngest = max((e.epoch for e in library.experiences.values()), default=0)
+        return Usage(epoch=max(store.runs.epochs_before(), youngest), last=last)
+
+    return used
 
 
 class Audited(Record):
@@ -50,11 +60,11 @@ class Audited(Record):
 class Auditing:
     """Looks, and proposes; what is deleted or merged is decided in review."""
 
-    def __init__(self, store: Store, embedder: Callable[[], Embedder], usage: UsageOf = births) -> None:
+    def __init__(self, store: Store, embedder: Callable[[], Embedder], usage: UsageOf | None = None) -> None:
         """The embedder is made when it is first needed: loading one takes a second."""
         self._store = store
         self._embedder = cache(embedder)
-        self._usage = usage
+        self._usage = usage or usage_of(store)
 
     def audit(self, rules: Rules, actor: str, *, dry_run: bool = False, epoch: int | None = None) -> Audited:
         """Look at the newest version, and propose what the audits suggest, all of it in one transaction.

@@ -12,6 +12,7 @@ from core.errors import InputError
 from core.executor import LocalExecutor
 from core.experience import GENERAL
 from core.library import Library
+from core.memory import learned_elsewhere
 from core.record import Record, content_hash
 from core.rollout import Run, Task
 from core.runner import EPOCH_STRIDE
@@ -51,6 +52,8 @@ class Plan(Record):
     reply that is in the cache costs none."""
     estimate: Estimate
     """What it may take at least and at most, extraction included."""
+    notes: tuple[str, ...] = ()
+    """What is good to know before it starts: lessons that were learned on another model."""
     with_lessons: int = 0
     """Tasks whose domain the library version has lessons for; the others are asked as they are."""
     request: str
@@ -93,6 +96,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         there = None
     library = store.versions.library(there.library_version if there else version)
     extractor, judge = others
+    note = learned_elsewhere(list(library), sorted({t.domain for t in tasks}), endpoint.model)
     each = 1 if endpoint.sends_n and config.agent is None else config.group_size
     each *= 1 + (config.resample.attempts if config.resample else 0)
     return Plan(
@@ -103,6 +107,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         calls=len(tasks) * config.epochs * each,
         request=request,
         estimate=estimate(tasks, config, endpoint, library, extractor=extractor, judge=judge),
+        notes=(note,) if note else (),
         with_lessons=_with_lessons(tasks, library),
         resumes=there.id if there else None,
         finished=there is not None and there.status == "done",

@@ -8,8 +8,6 @@ from core.memory import select
 from core.rollout import Task
 from core.runner import Prompt
 from core.settings import Endpoint, RunConfig
-from core.store import Store
-from core.workspace.models import Models
 from core.workspace.nearest import Nearest
 
 CHAT_TEMPLATE_TOKENS = 32
@@ -19,13 +17,11 @@ CHAT_TEMPLATE_TOKENS = 32
 class Prompts:
     """Called with a task, gives its prompt. The embedder is loaded only where candidates must be ranked."""
 
-    def __init__(
-        self, library: Library, endpoint: Endpoint, config: RunConfig, store: Store, models: Models
-    ) -> None:
+    def __init__(self, library: Library, endpoint: Endpoint, config: RunConfig, nearest: Nearest) -> None:
         self._experiences = list(library)
         self._endpoint = endpoint
         self._config = config
-        self._nearest = Nearest(store, models)
+        self._nearest = nearest
 
     def __call__(self, task: Task) -> Prompt:
         selection = select(
@@ -34,6 +30,7 @@ class Prompts:
             domain=task.domain,
             budget_tokens=self._budget(task),
             embed=self._nearest.embed,
+            error_text=error if isinstance(error := task.metadata.get("error"), str) else "",
         )
         return Prompt(selection.injection, {out.experience_id: out.why for out in selection.left_out})
 

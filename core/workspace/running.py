@@ -326,7 +326,7 @@ class Execution:
             run_id=self._run.id,
             seed=self._config.seed,
             withhold_answer=self._config.withhold_answer,
-            nearest=Nearest(self._store, self._models),
+            nearest=Nearest(self._store, self._models, self._access),
             progress=self._progress,
         )
 
@@ -336,7 +336,7 @@ class Execution:
             model=self._access.chat(endpoint.name, "rollout"),
             config=self._config,
             library_version=library.version,
-            prompt=Prompts(library, endpoint, self._config, self._store, self._models),
+            prompt=Prompts(library, endpoint, self._config, Nearest(self._store, self._models, self._access)),
             score=self._scoring.score,
             agent=self._agent,
             explore=self._scoring.explore if "epistemic" in self._config.reward.by_component else None,

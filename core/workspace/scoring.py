@@ -107,7 +107,7 @@ class Scoring:
         """
         self._more: Mapping[str, VerifierSpec] = config.reward.verifiers
         self._outside = outside_of(config.judge_endpoint, access, executor)
-        self._exploring = Exploring(store, models.embedder)
+        self._exploring = Exploring(store, lambda: models.embedder(access))
 
     def make(self, spec: VerifierSpec) -> Guarded:
         """Build a verifier with all that it may reach.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,9 @@ def test_all_stages_share_the_connections_of_an_endpoint() -> None:
 
     with StubServer(latency_s=0.005) as stub:
         asyncio.run(main(access_to(endpoint(stub, concurrency=3))))
+        deadline = time.monotonic() + 10
+        while stub.stats()["open_connections"] and time.monotonic() < deadline:
+            time.sleep(0.01)  # the server hears a little later that they are closed
         stats = stub.stats()
     assert (stats["in_flight_max"], stats["connections"], stats["open_connections"]) == (3, 3, 0)
 

@@ -26,7 +26,9 @@ def test_time_in_our_own_queue_is_not_held_against_a_rollout(workspace: Workspac
         async def main() -> list[object]:
             async with workspace.models.access() as access:
                 chat = access.chat("stub", "rollout")
-                await chat.complete(HELLO, Sampling(), [9])  # what is loaded and connected first takes its time
+                await chat.complete(
+                    HELLO, Sampling(), [9]
+                )  # what is loaded and connected first takes its time
                 return list(await chat.complete(HELLO, Sampling(), range(8), timeout_s=1.2))
 
         found = asyncio.run(main())

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import AnswerError, BudgetError, InputError, ModelUnavailableError, TrustError, WinnowError
+from core.executor import all_home
 from core.experience import Add, Delete, Merge, Modify
 from core.extraction import replies
-from core.executor import all_home
 from core.extraction.asking import TOO_LONG, Answer, ask
 from core.extraction.fitting import clip, prompt_room, tokens_of
 from core.extraction.operations import Known, read_operation
