@@ -95,6 +95,8 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
             except BrokenPipeError:  # whoever read has enough
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 sys.exit(DONE)
+            except click.ClickException:  # of its own options
+                raise
             except Exception as e:  # noqa: BLE001  # a fault of ours: scripts must be able to tell it from "done"
                 desk.fail(e)
             except KeyboardInterrupt:

@@ -88,7 +88,9 @@ with st.container(horizontal=True):
         and again
         and not recorded
         and st.button(
-            f"Retry {words.plural(again, 'group')} that failed", key="run_retry", icon=":material/replay:"
+            safe.label(f"Retry {words.plural(again, 'group')} that failed"),
+            key="run_retry",
+            icon=":material/replay:",
         )
     ):
         session.attempt(lambda: ws.jobs.requeue(run.id, session.me()))

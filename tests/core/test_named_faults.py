@@ -256,7 +256,7 @@ def test_y27_what_was_published_comes_back_from_every_export_character_for_chara
     assert [e.text for e in read_pack(made["pack"]).experiences] == list(TEXTS)
     assert read_injection(made["prompt"].decode()) == list(TEXTS)
     assert agents_md.read(made["agents-md"]) == list(TEXTS)
-    assert [row["text"] for row in csv_table.read(made["csv"])] == list(TEXTS)
+    assert [lesson.text for lesson in csv_table.read(made["csv"]).lessons] == list(TEXTS)
     assert list(json.loads(made["json"]).values()) == list(TEXTS)
 
 
