@@ -7,7 +7,7 @@ READY := .venv/.ready
 DEV := .venv/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test check format soak bench clean
+.PHONY: help demo app test lint check format soak bench clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,10 +33,12 @@ app: $(READY) ## serve the app on the workspace in .winnow
 test: $(DEV) ## the whole suite: rules, store, the embedded model for real, the app in headless Chromium
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: $(DEV) ## format, lint, types and the quick tests: for the inner loop
+lint: $(DEV) ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+check: lint ## format, lint, types and the quick tests: for the inner loop
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not model and not browser and not slow'
 
 format: $(DEV) ## put the code into shape
