@@ -314,7 +314,7 @@ class Groups:
         trajectory = Trajectory(answer=row["answer"], finish_reason=row["finish_reason"])
         if whole:
             body = self._database.value("SELECT body FROM trajectories WHERE rollout_id = ?", row["id"])
-            trajectory = Trajectory(**json.loads(zlib.decompress(body)))
+            trajectory = _unpacked(body)
         return Rollout(
             id=row["id"],
             group_id=row["group_id"],
@@ -338,8 +338,18 @@ class Groups:
 
 
 def _packed(trajectory: Trajectory) -> bytes:
-    """Level 1 takes two thirds of the time of level 6, for 4 % more room."""
-    return zlib.compress(trajectory.model_dump_json().encode(), 1)
+    """Level 1 takes two thirds of the time of level 6, for 4 % more room; an answer is not written twice."""
+    last = trajectory.messages[-1] if trajectory.messages else None
+    said = last is not None and last.role == "assistant" and last.content == trajectory.answer
+    text = trajectory.model_dump_json(exclude={"answer"} if said else None)
+    return zlib.compress(text.encode(), 1)
+
+
+def _unpacked(body: bytes) -> Trajectory:
+    data = json.loads(zlib.decompress(body))
+    if "answer" not in data:  # it is the last message
+        data["answer"] = data["messages"][-1]["content"]
+    return Trajectory(**data)
 
 
 def _rollout_row(rollout: Rollout) -> Row:

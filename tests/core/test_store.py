@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from core.rollout import Step
+from core.rollout import Message, Step, Trajectory
 from core.settings import RunConfig
 from core.store import Store
 from core.workspace import Workspace
-from tests.make import make_group, make_tasks, ticking
+from tests.make import add_tasks, make_group, make_tasks, ticking
 
 
 class CountingEmbedder:
@@ -142,3 +142,21 @@ def test_a_commit_that_fails_leaves_nothing_open_for_later_writes_to_join(worksp
         break_a_promise()
     assert not database.handle.conn.in_transaction
     assert workspace.store.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("last", "answer"), [("Paris", "Paris"), ("It is Paris.", "Paris"), ("", ""), ("Paris", "")]
+)
+def test_a_trajectory_is_read_as_it_was_written_whether_its_answer_is_its_last_message_or_not(
+    workspace: Workspace, last: str, answer: str
+) -> None:
+    add_tasks(workspace, make_tasks(1))
+    run = workspace.learning.start(RunConfig(group_size=2), "test")
+    messages = (Message(role="user", content="Where?"), Message(role="assistant", content=last))
+    group = make_group(1.0, 0.0, id=f"{run.id}-0001", run_id=run.id)
+    rollouts = [
+        r.model_copy(update={"trajectory": Trajectory(messages=messages, answer=answer)})
+        for r in group.rollouts
+    ]
+    workspace.store.groups.save(group.model_copy(update={"rollouts": tuple(rollouts)}))
+    assert workspace.store.groups.get(group.id).rollouts[0].trajectory == rollouts[0].trajectory
