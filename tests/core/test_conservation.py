@@ -255,8 +255,11 @@ def _of_what_was_said(books: Books) -> Iterator[str]:
     kept = {
         "proposed or superseded": sum(p["extractor"] == "llm" for p in books.proposals),
         "joined": sum(bool(j["raw_reply"]) for j in books.joined),
-        # What was refused of the consolidation's reply belongs to no group.
-        "quarantined": sum(json.loads(q["group_ids"]) != [] for q in books.quarantine),
+        # What was refused of the consolidation's reply belongs to no group; what evidence set aside, no model said.
+        "quarantined": sum(
+            json.loads(q["group_ids"]) != [] and q["raw"].split("\n\n--- ")[0] in books.replies
+            for q in books.quarantine
+        ),
     }
     if said != sum(kept.values()):
         yield f"the model said {said} operations, {kept} are kept"
