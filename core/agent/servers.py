@@ -196,7 +196,7 @@ class _Link:
         try:
             async with asyncio.timeout(START_S):
                 await asyncio.shield(opened)
-        except BaseException:
+        except BaseException:  # a time-out and a cancellation, too: its process must not stay; raised again
             link._task.cancel()
             await asyncio.gather(link._task, return_exceptions=True)
             raise

@@ -210,7 +210,7 @@ def _launch(runtime: Runtime, model: Path) -> None:
                 raise _unavailable(f"its server did not start: {_why(runtime.log, process.wait(0.02))}")
             if time.monotonic() > deadline:
                 raise _unavailable(f"its server was not ready after {START_S:.0f} seconds")
-    except BaseException:
+    except BaseException:  # Ctrl-C, too: no server stays that nobody knows of; raised again
         process.kill()
         process.wait()
         raise

@@ -37,7 +37,7 @@ def ask(job: dict[str, object], time_s: float) -> dict[str, Any] | str:
         helper = helper or _Helper()
         try:
             said = helper.ask({**job, "time_s": time_s}, time_s)
-        except BaseException:
+        except BaseException:  # whatever stopped us, the helper is in the middle of something; raised again
             helper.end()
             raise
         if isinstance(said, str):
