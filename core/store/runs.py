@@ -157,10 +157,12 @@ class Runs:
         return Tally(**counts, reasons=reasons)
 
     def _published(self, run_id: str) -> tuple[int, ...]:
-        found = {
-            v for b in self.batches(run_id) for v in (b.library_version, b.published_in) if v is not None
-        }
-        return tuple(sorted(found))
+        rows = self._database.rows(
+            "SELECT library_version AS version FROM batches WHERE run_id = ?1 AND library_version IS NOT NULL"
+            " UNION SELECT published_in FROM batches WHERE run_id = ?1 AND published_in IS NOT NULL ORDER BY 1",
+            run_id,
+        )
+        return tuple(row["version"] for row in rows)
 
     def epochs_before(self, run_id: str | None = None) -> int:
         """Epochs of the runs before one, or of all runs: the clock that the age of a lesson is counted by."""

@@ -144,8 +144,8 @@ def _rollouts(
 ) -> Bounds:
     group = config.group_size
     requests = 1 if endpoint.sends_n and config.agent is None else group
-    low = sum(sizes.prompt(t) for t in tasks) * requests
     turns = [sizes.turns(t) for t in tasks]
+    low = sum(t[0] for t in turns) * requests
     replies = sum(len(t) for t in turns) * group * config.max_tokens
     return Bounds(
         low=_usage(endpoint, requests * len(tasks), int(LEAST_SHARE * low), group * len(tasks)),
