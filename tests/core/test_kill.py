@@ -28,7 +28,7 @@ from tests.make import add_stub, add_tasks, make_tasks, ticking
 from tests.stub_process import PATIENCE_S, POLL_S, ROOT, reset, stats, stub_process
 from tests.stub_server import TEACHER
 
-TASKS, GROUP_SIZE, BATCH_SIZE = 12, 5, 6
+TASKS, GROUP_SIZE, BATCH_SIZE = 64, 5, 24
 CONCURRENCY = 4
 """Of each of the two endpoints."""
 IN_FLIGHT = 2 * CONCURRENCY
