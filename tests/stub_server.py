@@ -371,11 +371,11 @@ class StubServer:
                 assert fault
                 positions = [i for i in positions if i in fault.keep]
         completion = self._completion(body, positions, silent=bool(fault and fault.kind == "empty"))
-        connection.send(200, completion)
-        self._counts["answered"] += 1
+        self._counts["answered"] += 1  # before it is sent: who has read a reply finds it counted
         self._kinds[kind_of(body["messages"])] += 1
         self._counts["tokens"] += completion.get("usage", {}).get("total_tokens", 0)
         self._answered.update(identities[i] for i in positions)
+        connection.send(200, completion)
 
     def _refusal(self, received: Received, n: int) -> tuple[int, dict[str, Any]] | None:
         sent = received.headers.get("authorization", "").removeprefix("Bearer ")

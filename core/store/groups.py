@@ -347,7 +347,7 @@ def _packed(trajectory: Trajectory) -> bytes:
 
 def _unpacked(body: bytes) -> Trajectory:
     data = json.loads(zlib.decompress(body))
-    if "answer" not in data:  # it is the last message
+    if "answer" not in data and data.get("messages"):  # it is the last message
         data["answer"] = data["messages"][-1]["content"]
     return Trajectory(**data)
 
