@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -61,8 +62,13 @@ def draw(content: Markup) -> None:
 
 
 def style() -> None:
-    """The app's own style sheet."""
-    st.html(Path(__file__).with_name("style.css"))
+    """The app's own style sheets: what every page has, and what each kind of page adds."""
+    st.html(f"<style>{_sheets()}</style>")
+
+
+@cache
+def _sheets() -> str:
+    return "\n".join(p.read_text("utf-8") for p in sorted((Path(__file__).parent / "style").glob("*.css")))
 
 
 def label(text: object, limit: int = 80) -> str:
