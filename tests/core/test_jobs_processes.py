@@ -58,9 +58,21 @@ def enqueue(folder: Path, address: str) -> Workspace:
 
 def process(started: list[subprocess.Popen[str]], folder: Path, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "core", *words, "--workspace", str(folder)]
-    made = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    made = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=_hears_ctrl_c,  # noqa: PLW1509  # no thread of ours holds a lock that the child needs
+    )
     started.append(made)
     return made
+
+
+def _hears_ctrl_c() -> None:
+    """A test run that a script started in the background ignores SIGINT, and its children would inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def winnow(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
