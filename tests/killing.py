@@ -1,21 +1,26 @@
-"""Kill a command at an instant that is chosen by a seed: before its nth change on disk, or after a share of its time.
+"""Kill a command at an instant that is chosen by a seed: before its nth change on disk, or after a part of its time.
 
-    command = ["core", "publish", "-m", "x", "--workspace", str(folder)]     # a module that `python -m` can run
-    total = instants(command)                       # on a copy: it runs to its end, and the changes are counted
-    for nth in chosen(total, 10, seed=1):
-        kill_before(command, nth)                   # on a fresh copy each: dies right before its nth change
-    kill_after(command, 0.3)                        # dies 0.3 s after its first change, wherever it is then
+    with Launcher() as launcher:
+        command = ["publish", "-m", "x", "--workspace", str(folder)]
+        calm = launcher.run(command)                      # of `winnow`, on a copy: its changes are counted
+        for nth in chosen(calm.changes, 10, seed=1):
+            launcher.run(command, before=nth)             # on a fresh copy each: dies before its nth change
+        launcher.run(command, after_s=0.03)               # dies 30 ms after its first change, wherever it is
 
 A change is a statement that writes to an SQLite file (BEGIN, COMMIT and VACUUM among them), a file that is opened to be
-written, and a file that is renamed, linked or removed. Nothing of what is killed has to know of it: this module starts
-it, listening to SQLite's trace and to Python's audit events. After each kill the state must be the old or the new one;
-`unsound` says whether the files of a workspace can be used.
+written, and a file that is renamed, linked or removed. Nothing of what is killed has to know of it: the process
+listens to SQLite's trace and to Python's audit events. Each command is a process of its own, forked from one that has
+imported Winnow already: what takes its time is the command. What must hold afterwards is in `tests.ordeals`.
 """
 
 from __future__ import annotations
 
+import gc
+import importlib
 import itertools
+import json
 import os
+import pkgutil
 import random
 import re
 import runpy
@@ -24,16 +29,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 120.0
-"""A command that runs so long hangs."""
+PATIENCE_S = 120
+"""A command that runs so long hangs; it is ended, and that is told."""
 NEVER = 10**9
+USER = "ann"
+"""Who gives the commands."""
 
 WRITES = re.compile(
     r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ALTER|VACUUM"
@@ -41,47 +50,61 @@ WRITES = re.compile(
     re.IGNORECASE,
 )
 CHANGES = {"os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
+WARM = ("core.cli", "core.workspace", "core.packs", "core.importers", "core.migrations")
+"""Packages that are imported before anything is forked."""
 
 
-def instants(command: Sequence[str], *, stdin: bytes = b"") -> int:
-    """Run a command to its end; gives how many changes it makes.
+class Ended(NamedTuple):
+    """How a command ended."""
 
-    Args:
-        command: a module and its arguments.
-        stdin: what it may read.
-    """
-    done = subprocess.run(
-        _wrapped(command, NEVER), cwd=ROOT, input=stdin, capture_output=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode in (0, 1), done.stderr.decode()
-    return int(done.stderr.rpartition(b"instants: ")[2])
-
-
-def kill_before(command: Sequence[str], nth: int, *, stdin: bytes = b"") -> bool:
-    """Run a command that dies right before its nth change, from 1; False where it ended before."""
-    done = subprocess.run(
-        _wrapped(command, nth), cwd=ROOT, input=stdin, capture_output=True, check=False, timeout=PATIENCE_S
-    )
-    return done.returncode == -signal.SIGKILL
+    killed: bool
+    code: int
+    """Its exit code; of a process that was ended by a signal, the number of that, negative."""
+    changes: int
+    """How many changes it made; of one that was killed, 0."""
+    took_s: float
+    """From its first change to its end."""
+    said: str
+    """On standard error."""
 
 
-def kill_after(command: Sequence[str], seconds: float, *, stdin: bytes = b"") -> bool:
-    """Run a command and kill it so many seconds after its first change; False where it ended before."""
-    process = subprocess.Popen(
-        _wrapped(command, NEVER), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stderr is not None
-    try:
-        process.stdin.write(stdin)
-        process.stdin.close()
-        process.stderr.read(len(FIRST))  # comes with its first change, or when it ends
-        time.sleep(seconds)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.stderr.close()
-        process.wait()
-    return process.returncode == -signal.SIGKILL
+class Launcher:
+    """Starts commands of `winnow`, each in a process of its own, and kills them when told."""
+
+    def __enter__(self) -> Launcher:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.killing"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env={**os.environ, "WINNOW_USER": USER, "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipes[0].close()  # it has nothing more to do
+        self._process.wait()
+        self._pipes[1].close()
+
+    @property
+    def _pipes(self) -> tuple[IO[str], IO[str]]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        return self._process.stdin, self._process.stdout
+
+    def run(
+        self, command: Sequence[str], *, before: int = NEVER, after_s: float | None = None, stdin: str = ""
+    ) -> Ended:
+        """Run a command to its end.
+
+        Args:
+            command: what follows `winnow`.
+            before: it is killed right before this change, from 1.
+            after_s: it is killed so many seconds after its first change.
+            stdin: what it may read.
+        """
+        there, back = self._pipes
+        wish = {"command": list(command), "before": before, "after_s": after_s, "stdin": stdin}
+        there.write(json.dumps(wish) + "\n")
+        there.flush()
+        return Ended(**json.loads(back.readline()))
 
 
 def chosen(total: int, count: int, seed: int) -> list[int]:
@@ -111,16 +134,93 @@ def unsound(folder: Path) -> list[str]:
     return found
 
 
+# -- in the process that forks ----------------------------------------------------------------------
+
+
+def main() -> None:
+    """Fork for each wish that is read, and answer how it ended."""
+    _warm_up()
+    for line in sys.stdin:
+        wish = json.loads(line)
+        reading, writing = os.pipe()
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as given:
+            given.write(wish["stdin"].encode())
+            given.seek(0)
+            pid = os.fork()
+            if pid == 0:
+                os.dup2(given.fileno(), 0)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                os.dup2(errors.fileno(), 2)
+                signal.alarm(PATIENCE_S)
+                _suffer(wish["command"], wish["before"], writing)
+            os.close(writing)
+            ended = _watched(pid, reading, wish["after_s"])
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")
+        sys.stdout.write(json.dumps({**ended, "said": said}) + "\n")
+        sys.stdout.flush()
+
+
+def _warm_up() -> None:
+    for name in WARM:
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
+    gc.freeze()  # a fork that looks for rubbish in all of this would have to copy it
+
+
+def _watched(pid: int, reading: int, after_s: float | None) -> dict[str, object]:
+    with open(reading, "rb") as told:
+        first = told.readline()  # comes with its first change; nothing where it ends before
+        began = time.monotonic()
+        if first and after_s is not None:
+            time.sleep(after_s)
+            os.kill(pid, signal.SIGKILL)
+        changes = told.readline()
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "killed": code == -signal.SIGKILL,
+        "code": code,
+        "changes": int(changes or 0),
+        "took_s": time.monotonic() - began,
+    }
+
+
 # -- in the process that is killed ------------------------------------------------------------------
 
-FIRST = b"first\n"
+
+def _suffer(command: Sequence[str], before: int, telling: int) -> NoReturn:
+    change, seen = _counting(before, telling)
+    connections: list[sqlite3.Connection] = []
+
+    def hear(event: str, details: tuple[Any, ...]) -> None:
+        if event in CHANGES or (event == "open" and _to_write(details) and not _of_python(details[0])):
+            change()
+
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connections.append(connection := connect(*arguments, **options))
+        connection.set_trace_callback(lambda sql: change() if WRITES.match(sql) else None)
+        return connection
+
+    connect = sqlite3.connect
+    sqlite3.connect = traced
+    sys.addaudithook(hear)
+    sys.argv = ["winnow", *command]
+    code = 1
+    try:
+        runpy.run_module("core", run_name="__main__", alter_sys=True)
+    except SystemExit as e:
+        code = int(e.code or 0)
+    except BaseException:  # noqa: BLE001  # whatever it is, it is told
+        traceback.print_exc()
+    for connection in connections:  # as at the end of any process, which would take a second here
+        connection.close()
+    os.write(telling, b"%d\n" % seen())
+    os._exit(code)
 
 
-def _wrapped(command: Sequence[str], nth: int) -> list[str]:
-    return [sys.executable, "-m", "tests.killing", str(nth), *command]
-
-
-def _counting(nth: int) -> tuple[Callable[[], None], Callable[[], int]]:
+def _counting(before: int, telling: int) -> tuple[Callable[[], None], Callable[[], int]]:
     count = itertools.count(1)
     seen = 0
 
@@ -128,34 +228,11 @@ def _counting(nth: int) -> tuple[Callable[[], None], Callable[[], int]]:
         nonlocal seen
         seen = next(count)
         if seen == 1:
-            os.write(2, FIRST)
-        if seen >= nth:
+            os.write(telling, b"first\n")
+        if seen >= before:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return change, lambda: seen
-
-
-def main() -> None:
-    nth, module, *arguments = sys.argv[1:]
-    change, seen = _counting(int(nth))
-
-    def hear(event: str, details: tuple[Any, ...]) -> None:
-        if event in CHANGES or (event == "open" and _to_write(details) and not _of_python(details[0])):
-            change()
-
-    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
-        connection.set_trace_callback(lambda sql: change() if WRITES.match(sql) else None)
-        return connection
-
-    connect = sqlite3.connect
-    sqlite3.connect = traced
-    sys.addaudithook(hear)
-    sys.argv = [module, *arguments]
-    try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    finally:
-        os.write(2, b"instants: %d\n" % seen())
 
 
 def _to_write(details: tuple[Any, ...]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from core.cli.desk import Desk, plural, verb
+from core.errors import InputError
 
 if TYPE_CHECKING:
     from core.workspace.care import Care
@@ -118,8 +120,9 @@ def redact(
 ) -> None:
     """Remove a secret or personal data everywhere, for good, and prove it.
 
-    FILE holds the text, or - for standard input. Literal texts only; the other case, escapes of JSON and addresses,
-    UTF-16 and base64 are found, too. Without --yes it is only counted.
+    FILE holds the text; - is standard input, which is also read where nothing is named and something is piped in.
+    Literal texts only; the other case, escapes of JSON and addresses, UTF-16 and base64 are found, too. Without --yes
+    it is only counted.
 
     In its place stands "[redacted 2026-11-29 #3]". Live experiences that held it leave the library in a new version,
     undecided and approved proposals are rejected, cached replies are dropped. The file is then written anew, and every
@@ -131,6 +134,8 @@ def redact(
     care = _care(desk)
     care.check_there()
     erasing = Erasing(desk.workspace)
+    if file is None and not typed and not any(named.values()):
+        file = _piped()
     texts = [*typed, *_texts_in(file, lines)]
     for what, names in named.items():
         texts += [text for name in names for text in erasing.texts_of(what, name)]
@@ -148,6 +153,20 @@ def redact(
         dry_run=not yes,
     )
     desk.answer(done, *_told(done), set_aside=yes and not done.proved)
+
+
+def _piped() -> TextIO:
+    """Standard input, where something is piped in.
+
+    Raises:
+        InputError: a person sits there.
+    """
+    if sys.stdin.isatty():
+        raise InputError(
+            "Say what has to go: a FILE that holds it, a pipe into this command, or --task, --rollout, --experience, "
+            "--proposal; --text takes it here, but it stays in the history of your shell."
+        )
+    return click.get_text_stream("stdin", encoding="utf-8")
 
 
 def _texts_in(file: TextIO | None, lines: bool) -> list[str]:

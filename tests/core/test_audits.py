@@ -30,7 +30,6 @@ from core.extraction.wording import opposed
 from core.review import stale
 from core.workspace import Workspace
 from core.workspace.auditing import Auditing
-from tests.killing import chosen, fresh_copy, instants, kill_before, unsound
 from tests.make import make_experience, make_proposal, publish
 
 NOW = 60
@@ -408,21 +407,6 @@ def test_compress_takes_a_strategy_and_a_number(workspace: Workspace) -> None:
     assert found["operation"] == {"op": "delete", "experience_id": "E-0001"}
     assert found["sentence"] == ("temporal compression from 2 lessons to 1: w_t = exp(-0.05 x 40) = 0.135")
     assert call(folder, "compress", "--strategy", "at-random")[0] == 2
-
-
-@pytest.mark.slow
-def test_an_audit_that_is_killed_has_proposed_all_or_nothing(workspace: Workspace, tmp_path: Path) -> None:
-    publish(workspace, *(f"Read {n} files." for n in range(1, 4)))
-    template, killed = workspace.folder, tmp_path / "killed"
-    command = ["core", "audit", "unused", "--epoch", "40", "--workspace", str(killed)]
-    total = instants([*command[:-1], str(fresh_copy(template, tmp_path / "whole"))])
-    for nth in chosen(total, 3, seed=1):
-        assert kill_before([*command[:-1], str(fresh_copy(template, killed))], nth)
-        assert unsound(killed) == []
-        store = Workspace(killed).store
-        made = store.proposals.page(["proposed"])[1]
-        events = [e for e in store.events.newest(50) if e.kind == "proposal.made"]
-        assert (made, len(events)) in ((0, 3), (3, 6))
 
 
 def test_there_is_a_command_for_each_audit() -> None:

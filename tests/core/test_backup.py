@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import zipfile
@@ -23,10 +22,8 @@ from core.store import Store
 from core.worker import seat
 from core.workspace import Workspace
 from core.workspace.care import Care
-from tests.killing import chosen, fresh_copy, instants, kill_after, kill_before, unsound
+from tests.killing import unsound
 from tests.make import add_tasks, make_tasks, publish, ticking
-
-posix = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
 
 
 @pytest.fixture
@@ -312,49 +309,3 @@ def test_the_commands_say_where_it_is_and_how_to_go_back(
     elsewhere = CliRunner().invoke(main, ["backup", "--workspace", str(tmp_path / "none")])
     assert elsewhere.exit_code == 2
     assert not (tmp_path / "none").exists()
-
-
-# -- killed ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@posix
-def test_a_restore_that_is_killed_leaves_the_old_or_the_new(
-    workspace: Workspace, care: Care, tmp_path: Path
-) -> None:
-    made = care.backup(tmp_path / "b.zip", "ann")
-    backed_up = log_free(workspace.store.dump())
-    publish(workspace, "Answer with two words.")
-    present = log_free(workspace.store.dump())
-    workspace.store.tasks._database.close()
-    copy = tmp_path / "copy"
-    command = ["core", "restore", str(made.path), "--workspace", str(copy)]
-    total = instants(command, stdin=b"") if fresh_copy(workspace.folder, copy) else 0
-    seen = set()
-    for nth in chosen(total, 5, seed=1):
-        fresh_copy(workspace.folder, copy)
-        assert kill_before(command, nth)
-        assert not unsound(copy)
-        now = log_free(Workspace(copy).store.dump())
-        assert now in (backed_up, present)
-        seen.add(now == present)
-    assert True in seen
-
-
-@pytest.mark.slow
-@posix
-def test_a_backup_that_is_killed_leaves_no_half_file_under_its_name(
-    workspace: Workspace, care: Care, tmp_path: Path
-) -> None:
-    dump = workspace.store.dump()
-    target = tmp_path / "b.zip"
-    command = ["core", "backup", str(target), "--workspace", str(workspace.folder)]
-    total = instants(command)
-    target.unlink()
-    for nth in chosen(total, 3, seed=2):
-        assert kill_before(command, nth)
-        if target.exists():
-            Care(tmp_path / f"{nth}", ticking()).restore(target, "ann")
-            target.unlink()
-        assert workspace.store.dump() == dump
-    assert kill_after(command, 0.01) or target.exists()

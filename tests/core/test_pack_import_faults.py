@@ -1,4 +1,4 @@
-"""Hostile files: each gives one clear error and changes nothing, or comes in whole; a kill leaves old or new.
+"""Hostile files: each gives one clear error and changes nothing, or comes in whole.
 
 A few here; `python -m tests.soak_packs` makes hundreds.
 """
@@ -6,10 +6,8 @@ A few here; `python -m tests.soak_packs` makes hundreds.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import shutil
 import stat
 import zipfile
 from collections.abc import Callable
@@ -20,14 +18,12 @@ import pytest
 
 from core.errors import WinnowError
 from core.packs import EXPORTERS
-from core.workspace import Workspace, whoami
+from core.workspace import Workspace
 from tests.core.test_packs import HOSTILE, bomb, content, rezip, small, special, unzip
-from tests.killing import chosen, fresh_copy, instants, kill_before, unsound
 from tests.make import publish, ticking
 
 FORMS = ("pack", "json", "csv", "playbook", "agent-yaml")
 SEEDS = range(30)
-KILLS = 10
 
 Change = Callable[[random.Random, bytes], bytes]
 
@@ -202,51 +198,3 @@ def test_the_hostile_files_are_of_both_sorts(tmp_path: Path) -> None:
         except WinnowError:
             refused += 1
     assert 3 <= refused <= 28
-
-
-# -- kills --------------------------------------------------------------------------------------
-
-
-def prepared(folder: Path) -> list[str]:
-    """A workspace with something in it and a file to import; gives the command, its folder last."""
-    publish(Workspace(folder / "w", clock=ticking()), "Read the file first.", "Ask once.")
-    texts = [*HOSTILE, "Read the FILE first", *(f"Lesson {i} of many." for i in range(10))]
-    (folder / "lessons.json").write_bytes(EXPORTERS["json"].write(content(*texts)))
-    return ["core", "pack", "import", str(folder / "lessons.json"), "--domain", "sums", "--workspace"]
-
-
-def _import(folder: Path, file: Path) -> None:
-    """What the command does."""
-    arriving = Workspace(folder).shipping.arriving
-    arriving.library(file.read_bytes(), file.name, whoami(), domain="sums")
-
-
-def kill_trouble(folder: Path, kills: int, seed: int) -> list[str]:
-    """Import, killed at seeded instants; gives what is neither the old nor the new state afterwards."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = prepared(folder)
-    old = Workspace(folder / "w").store.dump()
-    calm = fresh_copy(folder / "w", folder / "calm")
-    total = instants([*command, str(calm)])
-    new = Workspace(calm).store.dump()
-    found = [] if new != old else ["the import does nothing"]
-    for nth in chosen(total, kills, seed):
-        copy = fresh_copy(folder / "w", folder / "copy")
-        if not kill_before([*command, str(copy)], nth):
-            found.append(f"not killed before change {nth} of {total}")
-        found += unsound(copy)
-        if (dump := Workspace(copy).store.dump()) not in (old, new):
-            found.append(f"neither old nor new after a kill before change {nth} of {total}")
-        _import(copy, folder / "lessons.json")  # and the same import goes on
-        if Workspace(copy).store.dump() != new:
-            found.append(
-                f"another end after a kill before change {nth}, was {'old' if dump == old else 'new'}"
-            )
-        shutil.rmtree(copy)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
-def test_a_killed_import_leaves_the_old_or_the_new_state_and_goes_on(tmp_path: Path) -> None:
-    assert kill_trouble(tmp_path, KILLS, seed=1) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import sqlite3
 import zipfile
@@ -30,10 +29,9 @@ from core.worker import seat
 from core.workspace import Workspace
 from core.workspace.care import Care
 from core.workspace.erasing import Erased, Erasing
-from tests.killing import chosen, fresh_copy, instants, kill_after, kill_before, unsound
+from tests.killing import unsound
 from tests.make import add_tasks, make_group, make_task, propose, publish, ticking
 
-posix = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
 SECRET = 'hunter2-Ödland"key/7'
 
 
@@ -421,49 +419,3 @@ def test_the_command_counts_first_and_does_it_when_told(workspace: Workspace, tm
     packs.mkdir()
     (packs / "p.txt").write_text("one word")
     assert winnow("--text", "one word", "--yes")[0] == 1, "done, but it is still in a pack"
-
-
-# -- killed ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@posix
-def test_a_redaction_that_is_killed_leaves_the_old_or_the_new_and_can_be_finished(
-    workspace: Workspace, tmp_path: Path
-) -> None:
-    plant(workspace, SECRET)
-    workspace.store.tasks._database.close()
-    copy = tmp_path / "copy"
-    command = ["core", "redact", "-", "--yes", "--workspace", str(copy)]
-    stdin = SECRET.encode()
-    old = state(fresh_copy(workspace.folder, copy))
-    total = instants(command, stdin=stdin)
-    new = state(copy)
-    seen = set()
-    for nth in chosen(total, 5, seed=3):
-        fresh_copy(workspace.folder, copy)
-        assert kill_before(command, nth, stdin=stdin)
-        check(copy, old, new, seen)
-    fresh_copy(workspace.folder, copy)
-    kill_after(command, 0.02, stdin=stdin)
-    check(copy, old, new, seen)
-    assert seen == {"old", "new"}, f"of {total} instants"
-
-
-def state(folder: Path) -> tuple[str, ...]:
-    """What is in the tables, without times and without what redacting adds."""
-    workspace = Workspace(folder)
-    dump = workspace.store.dump()
-    workspace.store.tasks._database.close()
-    return tuple(line for line in dump.splitlines() if not line.startswith("redactions "))
-
-
-def check(folder: Path, old: tuple[str, ...], new: tuple[str, ...], seen: set[str]) -> None:
-    assert not unsound(folder)
-    now = state(folder)
-    assert now in (old, new)
-    seen.add("old" if now == old else "new")
-    workspace = Workspace(folder)
-    assert compare(workspace.store) == []
-    assert redact(workspace, SECRET).proved, "the same command finishes it"
-    assert in_files(folder, SECRET) == []

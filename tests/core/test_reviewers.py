@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from core.errors import BusyError, InputError, StaleVersionError, WinnowError
 from core.experience import Add, Delete, Modify, Operation
 from core.store.replay import compare
 from core.workspace import Workspace
-from tests.killing import chosen, fresh_copy, instants, kill_before, unsound
 from tests.make import make_evidence, make_proposal, propose, publish, ticking
 from tests.soak_review import at_once, wrong
 
@@ -292,44 +290,3 @@ def test_processes_that_review_and_publish_at_once_lose_nothing_and_do_nothing_t
     told = at_once(tmp_path / "workspace", processes=3, decisions=10, publishes=6)
     assert wrong(tmp_path / "workspace", told) == []
     assert sum(len(t.published) for t in told) == 6
-
-
-# -- kill -9 --------------------------------------------------------------------------------------
-
-KILLS = 10
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX signal")
-@pytest.mark.parametrize("command", ["publish", "rollback"])
-def test_a_kill_leaves_the_old_or_the_new_library_and_a_log_that_agrees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    start, copy = tmp_path / "start", tmp_path / "copy"
-    workspace = Workspace(start)
-    publish(workspace, "First lesson.", "Second lesson.", "Third lesson.")
-    publish(workspace, Modify(experience_id="E-0001", text="Changed."), Delete(experience_id="E-0002"))
-    ids = propose(
-        workspace, "Fourth lesson.", Modify(experience_id="E-0003", text="Changed, too."), "Fifth lesson."
-    )
-    workspace.review.approve_all(ids, "ann")
-    old = workspace.store.dump()
-    del workspace
-
-    def words(folder: Path) -> list[str]:
-        what = ["publish", "-m", "New"] if command == "publish" else ["rollback", "1", "-m", "Back"]
-        return ["core", *what, "--workspace", str(folder)]
-
-    total = instants(words(fresh_copy(start, copy)))
-    new = Workspace(copy).store.dump()
-    assert new != old
-    ends = set()
-    for nth in chosen(total, KILLS, seed=len(command)):
-        assert kill_before(words(fresh_copy(start, copy)), nth)
-        assert unsound(copy) == []
-        store = Workspace(copy).store
-        assert store.dump() in (old, new), f"killed before change {nth} of {total}"
-        assert compare(store) == []
-        ends.add(store.dump() == new)
-    assert False in ends, "no kill came before the end of the transaction"

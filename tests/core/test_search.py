@@ -18,8 +18,7 @@ from core.migrations.m004_search import PARTED, UNSPACED
 from core.store.integrity import rebuild_words
 from core.store.search import Hit, Search
 from core.workspace import Workspace
-from tests.killing import chosen, fresh_copy, instants, kill_before, unsound
-from tests.make import propose, publish, ticking
+from tests.make import publish, ticking
 
 TEXTS = (
     "Read the file before you answer.",
@@ -225,22 +224,6 @@ def test_a_publish_that_fails_leaves_the_index_as_it_was(fresh: Workspace) -> No
         publish_and_fail()
     assert ids(fresh.store.search, "omega") == []
     assert ids(fresh.store.search, "alpha") == ["E-0001"]
-
-
-def test_a_publish_that_is_killed_leaves_an_index_of_what_there_is(fresh: Workspace, tmp_path: Path) -> None:
-    publish(fresh, "Alpha lesson.", "Beta lesson.")
-    for proposal_id in propose(fresh, Modify(experience_id="E-0001", text="Omega 漢字."), "Gamma lesson."):
-        fresh.review.approve(proposal_id, "ann")
-    command = ["core", "publish", "-m", "x", "--workspace"]
-    total = instants([*command, str(fresh_copy(fresh.folder, tmp_path / "whole"))])
-    for nth in chosen(total, 3, seed=1):
-        killed = fresh_copy(fresh.folder, tmp_path / "killed")
-        assert kill_before([*command, str(killed)], nth)
-        assert unsound(killed) == []
-        assert agrees(killed)
-        found, _ = Workspace(killed).store.search.find("lesson")
-        live = {e.text for e in Workspace(killed).store.versions.library()}
-        assert {hit.experience.text for hit in found} == {text for text in live if "lesson" in text}
 
 
 def test_an_index_that_does_not_agree_with_the_texts_is_noticed_and_made_anew(workspace: Workspace) -> None:
