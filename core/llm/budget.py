@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class Budget:
     cap waits while others, still under way, may turn out cheaper than feared, and is refused when they did not.
     A call is one HTTP request that left this machine, retries included. Replies from the cache cost nothing.
     The caps can be passed only by a server that uses more tokens than `max_tokens` allowed it.
+    `hold` belongs to one event loop; `taken` and `add` may be called from any thread.
     """
 
     max_calls: int | None = None
@@ -43,6 +45,17 @@ class Budget:
     """Set aside for requests under way."""
     _flying: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def taken(self) -> Usage:
+        """What was spent and what is set aside, at one moment."""
+        with self._lock:
+            return self.spent + self.held
+
+    def add(self, usage: Usage) -> None:
+        """Count what was spent beside `hold`, by an embedder in a thread of its own."""
+        with self._lock:
+            self.spent += usage
 
     @asynccontextmanager
     async def hold(self, worst: Usage) -> AsyncIterator[Hold]:
@@ -51,22 +64,34 @@ class Budget:
         Raises:
             BudgetError: it does not fit; the request must not be made.
         """
-        while problem := self._problem(self.spent, self.held, worst):
-            if not self._flying or self._problem(self.spent, worst):
-                raise BudgetError(problem)
+        while not self._set_aside(worst):
             await self._changed.wait()
-        self.held += worst
-        self._flying += 1
         hold = Hold(worst)
         try:
             yield hold
         finally:
-            self._flying -= 1
-            # Sums of floats drift: with nothing under way, nothing is held.
-            self.held = self.held - worst if self._flying else Usage()
-            self.spent += hold.worst if hold.actual is None else hold.actual
+            with self._lock:
+                self._flying -= 1
+                # Sums of floats drift: with nothing under way, nothing is held.
+                self.held = self.held - worst if self._flying else Usage()
+                self.spent += hold.worst if hold.actual is None else hold.actual
             self._changed.set()
             self._changed = asyncio.Event()
+
+    def _set_aside(self, worst: Usage) -> bool:
+        """Whether there is room for a request now; then it is set aside.
+
+        Raises:
+            BudgetError: there will be none.
+        """
+        with self._lock:
+            if problem := self._problem(self.spent, self.held, worst):
+                if not self._flying or self._problem(self.spent, worst):
+                    raise BudgetError(problem)
+                return False
+            self.held += worst
+            self._flying += 1
+            return True
 
     def _problem(self, *parts: Usage) -> str:
         """Which cap these together would pass, as a sentence; empty if none."""

@@ -128,7 +128,7 @@ class OpenAIEmbedder:
         is of another event loop.
         """
         run = self._terms.budget
-        before = run.spent + run.held
+        before = run.taken()
         own = Budget(run.max_calls, run.max_tokens, run.max_cost_usd, spent=before)
         line = self._line(own)
         found: dict[int, NDArray[np.float32]] = {}
@@ -142,7 +142,7 @@ class OpenAIEmbedder:
                 pass
         finally:
             await line.aclose()
-            run.spent += own.spent - before
+            run.add(own.spent - before)
         return [found[i] for i in range(len(texts))]
 
     async def _ask(self, line: _Line, texts: Sequence[str]) -> list[NDArray[np.float32]]:
