@@ -49,6 +49,11 @@ class MiniLM:
         self._lock = threading.Lock()
         self._loaded: tuple[_Encode, _Infer] | None = None
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether its files lie on this machine, so that nothing need be fetched."""
+        return all(asset.path.exists() for asset in (NETWORK, TOKENIZER))
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), 384]; a text's vector does not depend on its company.
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.errors import ModelUnavailableError
@@ -40,18 +40,22 @@ class Embeddings:
         """
         import numpy as np
 
-        keys = [content_hash(text) for text in texts]
-        found = self._find(keys, embedder.name)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        for start in range(0, len(missing), PORTION):
-            part = list(missing)[start : start + PORTION]
-            vectors = embedder.embed([missing[key] for key in part])
-            blobs = [vector.astype("<f4").tobytes() for vector in vectors]
-            self.put(embedder.name, dict(zip(part, blobs, strict=True)))
-            found |= zip(part, blobs, strict=True)
-        if not texts:
-            return np.zeros((0, embedder.dimension), dtype=np.float32)
-        return np.frombuffer(b"".join(found[key] for key in keys), dtype="<f4").reshape(len(keys), -1)
+        text_of = {content_hash(text): text for text in texts}
+        for keys in _portions(self._missing(list(text_of), embedder.name)):
+            self._make({key: text_of[key] for key in keys}, embedder)
+        vectors = np.zeros((len(texts), embedder.dimension), dtype="<f4")
+        for start in range(0, len(texts), PORTION):  # one portion besides the result is held at once
+            keys = [content_hash(text) for text in texts[start : start + PORTION]]
+            found = self._find(keys, embedder.name)
+            gone = {key: text_of[key] for key in keys if key not in found}  # redacted meanwhile
+            found |= self._make(gone, embedder)
+            blob = b"".join(found[key] for key in keys)
+            vectors[start : start + len(keys)] = np.frombuffer(blob, dtype="<f4").reshape(len(keys), -1)
+        return vectors
+
+    def missing(self, texts: Sequence[str], model: str) -> int:
+        """How many distinct ones of some texts have no vector of a model yet."""
+        return len(self._missing([content_hash(text) for text in texts], model))
 
     def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
         """Keep vectors, as little-endian 32-bit floats, by the hash of their texts; one that is there stays.
@@ -97,6 +101,28 @@ class Embeddings:
         rows = self._database.rows("SELECT model, dimension FROM embedding_models ORDER BY model")
         return {row["model"]: row["dimension"] for row in rows}
 
+    def _make(self, texts: Mapping[str, str], embedder: Embedder) -> dict[str, bytes]:
+        """Embed texts, by their keys, and keep their vectors."""
+        if not texts:
+            return {}
+        vectors = embedder.embed(list(texts.values()))
+        made = {key: vector.astype("<f4").tobytes() for key, vector in zip(texts, vectors, strict=True)}
+        self.put(embedder.name, made)
+        return made
+
+    def _missing(self, keys: Sequence[str], model: str) -> list[str]:
+        """Those of the keys that have no vector, each once, in their order."""
+        there = {
+            row["text_key"]
+            for part in _portions(keys)
+            for row in self._database.rows(
+                "SELECT text_key FROM embeddings WHERE model = ?1"
+                " AND text_key IN (SELECT value FROM json_each(?2))",
+                *(model, json.dumps(part)),
+            )
+        }
+        return [key for key in dict.fromkeys(keys) if key not in there]
+
     def _find(self, keys: Sequence[str], model: str) -> dict[str, bytes]:
         rows = self._database.rows(
             "SELECT text_key, vector FROM embeddings WHERE model = ?1"
@@ -104,3 +130,8 @@ class Embeddings:
             *(model, json.dumps(list(dict.fromkeys(keys)))),
         )
         return {row["text_key"]: row["vector"] for row in rows}
+
+
+def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(keys), PORTION):
+        yield keys[start : start + PORTION]

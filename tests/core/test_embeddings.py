@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from core.experience import Add
 from core.llm import Access, Budget, Terms, fixed_address
 from core.llm.embeddings import BATCH_BYTES, BATCH_TEXTS, OpenAIEmbedder, _batches, space_of
 from core.ports import Embedder
+from core.rollout import Usage
 from core.settings import Endpoint
 from core.workspace import Workspace
 from core.workspace.nearest import Nearest
@@ -265,6 +268,41 @@ def test_the_cap_of_the_run_holds_and_what_came_is_counted_on_it() -> None:
         assert (len(server.batches), budget.spent.calls) == (2, 2)
 
 
+def test_what_embedders_in_threads_and_requests_of_the_run_take_is_counted_to_the_last_call() -> None:
+    """They add to one budget; an addition that another one overwrites would be lost."""
+    budget, threads, times = Budget(), 4, 400
+    one, interval = Usage(calls=1, prompt_tokens=3), sys.getswitchinterval()
+
+    async def requests() -> None:
+        for _ in range(times):
+            async with budget.hold(one) as hold:
+                hold.settle(one)
+
+    work: list[Callable[[], object]] = [
+        lambda: asyncio.run(requests()),
+        *[lambda: [budget.add(one) for _ in range(times)]] * threads,
+        lambda: [budget.taken() for _ in range(times)],
+    ]
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(work)) as pool:
+            for done in [pool.submit(part) for part in work]:
+                done.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert (budget.spent.calls, budget.spent.prompt_tokens) == (5 * times, 15 * times)
+    assert budget.held == Usage()
+
+
+def test_embedders_in_threads_of_one_run_book_all_that_they_took() -> None:
+    with EmbeddingServer() as server:
+        budget = Budget()
+        own = [embedder(server, Terms(budget=budget)) for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: [own[n].embed([f"text {n} {i}"]) for i in range(5)], range(4)))
+        assert budget.spent.calls == len(server.batches) == 20
+
+
 def test_nothing_is_sent_once_the_work_is_to_stop() -> None:
     with EmbeddingServer() as server:
         with pytest.raises(StoppedError):
@@ -331,6 +369,13 @@ def test_ten_thousand_texts_are_embedded_in_batches_once(workspace: Workspace) -
     assert found.shape == (10_000, 8)
     assert (found == again).all()
     assert (found[0] == found[9_000]).all()
+
+
+def test_it_is_known_how_many_texts_have_no_vector_yet(workspace: Workspace) -> None:
+    texts = [f"Lesson {i}." for i in range(3)]
+    workspace.store.embeddings.embed(texts[:1], Fixed("tiny", 3))
+    assert workspace.store.embeddings.missing([*texts, texts[2]], "tiny") == 2
+    assert workspace.store.embeddings.missing(texts, "another model") == 3
 
 
 def test_another_model_is_computed_anew_and_the_former_one_is_still_there(workspace: Workspace) -> None:
