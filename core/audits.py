@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from core.compression import EMBEDDED, Strategy, dropped, goal, in_order
 from core.experience import OPEN_STATUSES, Delete, Experience, Merge, Proposal, ProposalStatus, targets_of
 from core.record import Record
+from core.settings import N_MAX
 from core.similarity import near_duplicates
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class Rules:
     """Of the capacity audit."""
     to: int | None = None
     """Lessons that the capacity audit leaves; None takes the strategy's own number (`core.compression.goal`)."""
+    n_max: int = N_MAX
+    """Live lessons that the library may hold."""
     seed: int = 0
 
 
@@ -203,7 +206,7 @@ def over_capacity(
     live: Sequence[Experience], known: Known, epoch: int, rules: Rules, embed: Embed
 ) -> list[Suggestion]:
     """What a full library can best do without; what is to go anyway is counted as gone."""
-    stay = goal(rules.strategy, len(live), rules.to)
+    stay = goal(rules.strategy, len(live), rules.to, rules.n_max)
     surplus = len(live) - len(known.going) - stay
     candidates = known.deletable(live)
     if surplus <= 0 or not candidates:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
 from core.experience import Experience
+from core.settings import N_MAX
 from core.similarity import nearest
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 EMBEDDED: frozenset[Strategy] = frozenset({"diversity", "hybrid"})
 """Strategies that need embeddings."""
 
-N_MAX = 500
-"""Live experiences from which a library is over its capacity (DESIGN 2.7)."""
 LOWEST = 0.2
 """Share of the library that `importance` drops where no number is named."""
 DECAY = 0.05
@@ -56,22 +55,23 @@ class Dropped:
     """The numbers, fit for a sentence: "U = 0.50^1.0 x 0.135^0.5 x 0.120^0.3 = 0.097"."""
 
 
-def goal(strategy: Strategy, size: int, to: int | None = None) -> int:
+def goal(strategy: Strategy, size: int, to: int | None = None, n_max: int = N_MAX) -> int:
     """How many of `size` live experiences stay.
 
     Args:
-        strategy: `importance` without a number drops the lowest 20 %, the others go down to `N_MAX`.
+        strategy: `importance` without a number drops the lowest 20 %, the others go down to `n_max`.
         size: live experiences.
-        to: how many may stay; None takes the strategy's own number, and drops nothing up to `N_MAX`.
+        to: how many may stay; None takes the strategy's own number, and drops nothing up to `n_max`.
+        n_max: the capacity of the library.
 
     >>> goal("hybrid", 640), goal("importance", 640), goal("importance", 640, to=600), goal("importance", 500)
     (500, 512, 600, 500)
     """
     if to is not None:
         return min(to, size)
-    if size <= N_MAX:
+    if size <= n_max:
         return size
-    return size - int(LOWEST * size) if strategy == "importance" else N_MAX
+    return size - int(LOWEST * size) if strategy == "importance" else n_max
 
 
 def dropped(

@@ -188,7 +188,8 @@ ProposalStatus = Literal[
 ]
 OPEN_STATUSES: tuple[ProposalStatus, ...] = ("proposed", "deferred", "stale")
 
-Extractor = Literal["evidence", "llm", "person", "pack"]
+Extractor = Literal["evidence", "llm", "person", "pack", "audit"]
+"""Who suggested it: counted evidence, a model, a person, an imported library, an audit of the library."""
 
 
 class Proposal(Record):

@@ -16,6 +16,9 @@ EMBEDDED = "embedded"
 INJECTION_SHARE = 0.25
 """Share of the context length that injected experiences may take (DESIGN 2.7)."""
 
+N_MAX = 500
+"""Live experiences that a library may hold, where the workspace names no other number (DESIGN 2.7)."""
+
 
 class VerifierSpec(Record):
     """Which verifier checks a task, and its options (see `core.verifiers`)."""

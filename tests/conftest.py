@@ -37,9 +37,13 @@ def _is_loopback(host: str) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def nothing_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_of_the_developers_own(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     for name in [n for n in os.environ if n.endswith("_API_KEY")] + ["WINNOW_WORKSPACE", "WINNOW_USER"]:
         monkeypatch.delenv(name, raising=False)
+    if not {"model", "browser"} & set(request.keywords):
+        monkeypatch.setenv("WINNOW_CACHE", str(tmp_path_factory.getbasetemp() / "no-models"))
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import click
 
 from core.audits import AUDITS, Audit, Rules, Suggestion
 from core.cli.desk import Desk, plural, table, verb, visible
-from core.compression import N_MAX, STRATEGIES, Strategy
+from core.compression import STRATEGIES, Strategy
 from core.experience import targets_of
+from core.settings import N_MAX
 
 if TYPE_CHECKING:
     from core.workspace.auditing import Audited
@@ -39,7 +40,7 @@ LOOKS: dict[str, tuple[tuple[Audit, ...], str]] = {
     "unused": (("unused",), "Lessons without a use in the last 20 epochs, and no younger than that."),
     "confidence": (("confidence",), "Lessons that were tried 5 times and have a confidence of 0.10 at most."),
     "redundant": (("redundant",), "Pairs of a domain that are similar (cosine 0.85), and not opposed."),
-    "capacity": (("capacity",), f"What a library of more than {N_MAX} lessons can best do without (hybrid)."),
+    "capacity": (("capacity",), "What a library that is over its capacity can best do without (hybrid)."),
     "all": (AUDITS, "All four audits; each lesson is in one proposal at most."),
 }
 
@@ -63,7 +64,7 @@ for _name, (_audits, _about) in LOOKS.items():
 @click.option(
     "--to",
     type=click.IntRange(1, 10**9),
-    help=f"Lessons that may stay; default: {N_MAX} (importance: above that, the lowest 20 % go).",
+    help="Lessons that may stay; default: the capacity (importance: above that, the lowest 20 % go).",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Of the clusters.")
 @DRY_RUN
@@ -75,12 +76,25 @@ def compress(
     _answer(desk, Rules(audits=("capacity",), strategy=strategy, to=to, seed=seed), dry_run, epoch)
 
 
-def _answer(desk: Desk, rules: Rules, dry_run: bool, epoch: int | None) -> None:
-    from core.workspace.auditing import Auditing
+@verb(audit, "limit")
+@click.argument("number", type=int, required=False)
+def limit(desk: Desk, number: int | None) -> None:
+    """Show the capacity of the library (N_max), or make it NUMBER live lessons; no lesson goes by that.
 
-    workspace = desk.workspace
-    auditing = Auditing(workspace.store, workspace.models.embedder)
-    found = auditing.audit(rules, desk.who, dry_run=dry_run, epoch=epoch)
+    Above it, the capacity audit and `winnow audit compress` suggest which lessons go.
+    """
+    auditing = desk.workspace.auditing
+    if number is not None:
+        auditing.set_n_max(number, desk.who)
+    live = desk.workspace.overview().experiences
+    desk.answer(
+        {"n_max": auditing.n_max, "live": live, "default": N_MAX},
+        f"The library may hold {plural(auditing.n_max, 'live lesson')} (N_max, default {N_MAX}); it holds {live:,}.",
+    )
+
+
+def _answer(desk: Desk, rules: Rules, dry_run: bool, epoch: int | None) -> None:
+    found = desk.workspace.auditing.audit(rules, desk.who, dry_run=dry_run, epoch=epoch)
     desk.answer(found, *_lines(found, dry_run))
 
 
@@ -95,6 +109,10 @@ def _lines(found: Audited, dry_run: bool) -> list[str]:
     would = "would be made" if dry_run else "made"
     what = plural(len(found.suggestions), "proposal")
     lines.append(f"{what} {would} on {plural(found.lessons, 'lesson')} of version {found.version}{waiting}.")
+    if found.lessons > found.n_max:
+        lines.append(
+            f"The library may hold {found.n_max:,} lessons (winnow audit limit): it is over its capacity."
+        )
     if found.proposal_ids:
         lines.append("Decide with: winnow review list")
     return lines

@@ -15,9 +15,7 @@ def credit(desk: Desk, run_id: str) -> None:
     A run does so when it ends; again (after a rescore, say) what is pending is made anew. It moves confidence, uses
     and wins with the next version.
     """
-    from core.workspace.crediting import Crediting
-
-    earned = Crediting(desk.workspace.store).credit_run(run_id)
+    earned = desk.workspace.crediting.credit_run(run_id)
     rows = [
         (
             e.experience_id,

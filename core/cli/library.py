@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from core.cli.credit import credit
@@ -11,6 +13,9 @@ from core.experience import KINDS, Add, Delete, Experience, Kind, Merge, Modify,
 from core.review import Difference, differences
 from core.store.versions import ORDERS, Order
 from core.words import count_words
+
+if TYPE_CHECKING:
+    from core.workspace.by_hand import NearLesson
 
 LIMIT = click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 OFFSET = click.option("--offset", type=click.IntRange(0, 10**12), default=0, help="Leave out so many.")
@@ -107,12 +112,12 @@ def search(
 @click.argument("experience_id")
 @click.option("--full", is_flag=True, help="With the messages and steps of the example rollouts.")
 def show(desk: Desk, experience_id: str, full: bool) -> None:
-    """Show one experience: its exact text, its history, and where it came from, down to the rollouts."""
-    from core.cli.origins import provenance_lines
-    from core.workspace.provenance import provenance
+    """Show one experience: its exact text and history, what it earned, and its origin down to the rollouts."""
+    from core.cli.origins import dossier_lines
+    from core.workspace.dossier import dossier
 
-    found = provenance(desk.workspace.store, experience_id, trajectories=full)
-    desk.answer(found, *provenance_lines(found))
+    found = dossier(desk.workspace.store, experience_id, trajectories=full)
+    desk.answer(found, *dossier_lines(found))
 
 
 @verb(library, "propose")
@@ -146,13 +151,20 @@ def propose(
     from core.workspace.by_hand import propose_by_hand
 
     operation = _operation(text, kind, domain, modify, delete, merge, others)
-    written = propose_by_hand(desk.workspace.store, operation, desk.who, rationale=reason)
+    workspace = desk.workspace
+    written = propose_by_hand(workspace.store, operation, desk.who, workspace.comparing, rationale=reason)
     lines = [f"{written.proposal.id} waits for a review ({operation.op})."]
     if text is not None:
         lines += [f"--- text ({plural(count_words(text), 'word')})", visible(text), *hidden(text)]
     if written.near:
-        lines += ["--- nearest in the library", *(f"{e.id} {visible(e.text)}" for e in written.near)]
+        lines += [f"--- nearest in the library, by {written.near_by}", *map(_near, written.near)]
+    lines += [written.near_note] if written.near_note else []
     desk.answer(written, *lines, f"Next: winnow review approve {written.proposal.id}")
+
+
+def _near(found: NearLesson) -> str:
+    what = "says the opposite" if found.opposed else "may say the same" if found.alike else found.domain
+    return f"{found.id} ({found.similarity:.2f}, {what}) {visible(found.text)}"
 
 
 def _operation(

@@ -1,17 +1,22 @@
-"""What an experience came from, as lines."""
+"""All that is known of an experience, as lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from core.cli.desk import one_line, plural, table, visible
-from core.experience import Merge, Proposal
+from core.experience import Merge, Proposal, text_of
 from core.rollout import Trajectory
-from core.workspace.provenance import Decision, OfRollout, Origin, Provenance
+from core.workspace.dossier import Brought, Dossier, Span
+from core.workspace.provenance import Decision, OfRollout, Origin
+
+TASKS_SHOWN = 8
+EARNINGS_SHOWN = 10
+"""The newest; --json has all."""
 
 
-def provenance_lines(found: Provenance) -> list[str]:
-    """The experience, its texts over the versions, and each proposal with what stands behind it."""
+def dossier_lines(found: Dossier) -> list[str]:
+    """The experience, how it stands, its texts over the versions, and each proposal with what stands behind it."""
     e = found.experience
     merged = f" into {e.merged_into}" if e.merged_into else ""
     lines = [
@@ -19,6 +24,8 @@ def provenance_lines(found: Provenance) -> list[str]:
         visible(e.text),
         f"confidence {e.confidence:.2f}, {plural(e.uses, 'use')}, {plural(e.wins, 'win')}; "
         f"learned on {e.learned_on or 'no model'}",
+        *_standing(found),
+        *_earned(found),
         "--- texts",
     ]
     for said in found.history:
@@ -31,6 +38,84 @@ def provenance_lines(found: Provenance) -> list[str]:
     for origin in found.origins:
         lines += _origin(origin)
     return lines
+
+
+def _standing(found: Dossier) -> Iterator[str]:
+    p = found.pending
+    if found.earned.pending:
+        yield (
+            f"pending, with the next version: confidence {p.confidence:.2f}, {plural(p.uses, 'use')}, "
+            f"{plural(p.wins, 'win')}"
+        )
+    yield f"live in {', '.join(map(_span, found.live_in)) or 'no version'}"
+    if tasks := found.in_sample_tasks:
+        more = f" and {len(tasks) - TASKS_SHOWN} more" if len(tasks) > TASKS_SHOWN else ""
+        yield (
+            f"in-sample on {plural(len(tasks), 'task')} that it was learned from (nothing is proved there): "
+            f"{', '.join(tasks[:TASKS_SHOWN])}{more}"
+        )
+    for brought in found.imported:
+        yield _brought(brought)
+    for proposal in found.waiting:
+        text = text_of(proposal.effective)
+        yield f"waiting: {proposal.id} {proposal.operation.op} ({proposal.status})" + (
+            f": {one_line(text)}" if text is not None else ""
+        )
+
+
+def _span(span: Span) -> str:
+    end = span.to_version
+    if end is None:
+        told = f"version {span.from_version} and all since"
+    elif end == span.from_version + 1:
+        told = f"version {span.from_version}"
+    else:
+        told = f"versions {span.from_version} to {end - 1}"
+    return f"{told} [{', '.join(span.labels)}]" if span.labels else told
+
+
+def _brought(brought: Brought) -> str:
+    whose = f" {one_line(brought.name)!r}" if brought.name else ""
+    version = "" if brought.version is None else f", version {brought.version}"
+    claimed = ", ".join(f"{k} {v}" for k, v in brought.claimed.items() if v not in (None, "", 0))
+    verb = "said by" if brought.joined else "imported from"
+    return one_line(
+        f"{verb} {brought.source}{whose} ({brought.form}{version}, sha256 {brought.sha256[:12]}), there "
+        f"{brought.their_id or brought.place}, by {brought.actor} at {brought.imported_at}"
+        + (f"; claimed there: {claimed}" if claimed else ""),
+        500,
+    )
+
+
+def _earned(found: Dossier) -> Iterator[str]:
+    earned = found.earned
+    if not earned.uses:
+        return
+    yield "--- earned"
+    yield (
+        f"{plural(earned.uses, 'use')}: better in {earned.wins}, worse in {earned.losses}, undecided in "
+        f"{earned.undecided}; {plural(earned.followers, 'rollout')} followed it, {earned.others:,} did not"
+    )
+    if earned.in_sample:
+        yield f"{earned.in_sample} of them in-sample: on tasks that it was learned from, which proves nothing"
+    outcomes = {True: "better", False: "worse", None: "undecided"}
+    used = [e for e in found.earnings if e.followers]
+    yield from table(
+        [
+            (
+                e.source,
+                outcomes[e.better],
+                e.followers,
+                e.others,
+                "yes" if e.in_sample else "no",
+                "pending" if e.folded_in is None else f"version {e.folded_in}",
+            )
+            for e in used[-EARNINGS_SHOWN:]
+        ],
+        ("source", "outcome", "followed", "did not", "in-sample", "counted in"),
+    )
+    if len(used) > EARNINGS_SHOWN:
+        yield f"and {len(used) - EARNINGS_SHOWN:,} before these"
 
 
 def _origin(origin: Origin) -> Iterator[str]:
@@ -80,6 +165,7 @@ def _who(proposal: Proposal) -> str:
         "pack": "an imported pack",
         "llm": "a model",
         "evidence": "counted evidence",
+        "audit": "an audit",
     }[proposal.extractor]
 
 

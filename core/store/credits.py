@@ -128,30 +128,46 @@ class Credits:
         )
         return {row["rollout_id"]: tuple(json.loads(row["used"])) for row in rows}
 
-    def tasks_behind(self, version: int) -> dict[str, frozenset[str]]:
+    def tasks_behind(self, version: int, experience_id: str | None = None) -> dict[str, frozenset[str]]:
         """Ids of the tasks that each lesson was learned from, up to a version.
 
         Those of the groups in the evidence of its proposals and of the lessons that were merged into it, and tasks
         of the very same text.
+
+        Args:
+            version: up to which.
+            experience_id: only of this lesson, and of those that were merged into it.
         """
-        rows = self._database.rows(
-            "SELECT DISTINCT s.experience_id, same.id AS task_id FROM experience_states s"
-            " JOIN proposals p ON p.id = s.proposal_id JOIN json_each(p.body, '$.evidence.group_ids') e"
-            " JOIN groups g ON g.id = e.value JOIN tasks t ON t.id = g.task_id"
-            " JOIN tasks same ON same.text_key = t.text_key WHERE s.from_version <= ?",
-            version,
-        )
-        behind: defaultdict[str, set[str]] = defaultdict(set)
-        for row in rows:
-            behind[row["experience_id"]].add(row["task_id"])
         merges = self._database.rows(
             "SELECT experience_id, merged_into FROM experience_states WHERE merged_into IS NOT NULL"
             " AND from_version <= ? ORDER BY from_version",
             version,
         )
+        wanted = None if experience_id is None else _merged_into(experience_id, merges)
+        rows = self._database.rows(
+            "SELECT DISTINCT s.experience_id, same.id AS task_id FROM experience_states s"
+            " JOIN proposals p ON p.id = s.proposal_id JOIN json_each(p.body, '$.evidence.group_ids') e"
+            " JOIN groups g ON g.id = e.value JOIN tasks t ON t.id = g.task_id"
+            " JOIN tasks same ON same.text_key = t.text_key WHERE s.from_version <= ?1"
+            " AND (?2 IS NULL OR s.experience_id IN (SELECT value FROM json_each(?2)))",
+            *(version, None if wanted is None else json.dumps(sorted(wanted))),
+        )
+        behind: defaultdict[str, set[str]] = defaultdict(set)
+        for row in rows:
+            behind[row["experience_id"]].add(row["task_id"])
         for merge in merges:  # in the order in which they happened, so that a chain of them is followed
-            behind[merge["merged_into"]] |= behind[merge["experience_id"]]
+            if merge["experience_id"] in behind:
+                behind[merge["merged_into"]] |= behind[merge["experience_id"]]
         return {experience_id: frozenset(tasks) for experience_id, tasks in behind.items()}
+
+
+def _merged_into(experience_id: str, merges: Sequence[Row]) -> set[str]:
+    """A lesson, and all that were ever merged into it, directly or through others."""
+    found, fresh = {experience_id}, {experience_id}
+    while fresh:
+        fresh = {m["experience_id"] for m in merges if m["merged_into"] in fresh} - found
+        found |= fresh
+    return found
 
 
 def _credit(row: Row) -> Credit:

@@ -7,12 +7,12 @@ log speaks only of lessons that this workspace published with that very text.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from core.errors import NotFoundError
 from core.experience import GENERAL, MAX_WORDS, Add, Proposal, targets_of, text_of
-from core.extraction.wording import ALIKE, words_of
+from core.extraction.wording import opposed
 from core.library import Library
 from core.packs import Credit, read_library, read_usage
 from core.packs.foreign import Aside, ForeignLesson, ForeignLibrary, domain_or
@@ -21,11 +21,10 @@ from core.record import Record, content_hash
 from core.store import Store
 from core.store.imports import Import, ImportedLesson
 from core.words import count_words, normalise
+from core.workspace.nearest import Comparing
 
 EVERYTHING = 1_000_000
 OPEN = ("proposed", "deferred", "stale", "approved")
-COMMON = 400
-"""A word in more texts than this tells nothing about which of them are near."""
 NEAR = 3
 """Of a lesson, so many near ones are named."""
 
@@ -42,7 +41,9 @@ class NewLesson(Record):
     too_long: bool
     """It has more than 32 words: it must be edited before it can be approved."""
     near: tuple[str, ...] = ()
-    """Experiences and proposals that share at least half of their words with it; the reviewer decides."""
+    """Experiences and proposals that may say the same, the nearest first; the reviewer decides."""
+    opposed: tuple[str, ...] = ()
+    """Those of them that surely say the opposite, by polarity, number or antonym."""
 
 
 class JoinedLesson(Record):
@@ -68,6 +69,8 @@ class Arrived(Record):
     joined: tuple[JoinedLesson, ...] = ()
     aside: tuple[Aside, ...] = ()
     notes: tuple[str, ...] = ()
+    near_by: str = ""
+    """The model whose vectors told what is near, or "words"; empty where there was nothing to compare with."""
     before: Import | None = None
     """The import of the same file before, where there was one: then nothing was changed."""
     dry_run: bool = False
@@ -91,9 +94,16 @@ class UsageArrived(Record):
 class Arriving:
     """Imports into one workspace."""
 
-    def __init__(self, store: Store, credit: Credit) -> None:
+    def __init__(self, store: Store, credit: Credit, compare: Comparing) -> None:
+        """
+        Args:
+            store: of the workspace.
+            credit: who credits lessons with what a usage log says.
+            compare: finds what is near to a lesson.
+        """
         self._store = store
         self._credit = credit
+        self._compare = compare
 
     def library(
         self,
@@ -133,10 +143,14 @@ class Arriving:
             notes=found.notes,
             dry_run=dry_run,
         )
+        if before := self._store.imports.find(key):
+            return arrived.model_copy(update={"before": before})
+        near, by, note = self._near(found)  # may take long: before the write lock is held
+        arrived = arrived.model_copy(update={"near_by": by, "notes": (*found.notes, *filter(None, [note]))})
         with self._store.writing():
             if before := self._store.imports.find(key):
                 return arrived.model_copy(update={"before": before})
-            new, joined = self._parted(found, domain)
+            new, joined = self._parted(found, domain, near)
             if not dry_run:
                 new = self._propose(new, found, arrived, domain, actor)
                 ids = {each.place: each.proposal_id for each in new}
@@ -145,13 +159,22 @@ class Arriving:
                 self._store.imports.add(made, _outcomes(found, new, joined), found.aside)
         return arrived.model_copy(update={"new": tuple(new), "joined": tuple(joined)})
 
+    def _near(self, found: ForeignLibrary) -> tuple[dict[str, list[tuple[str, str]]], str, str]:
+        """(id, text) of what may say the same as each text of a file; by what it was found; why not by vectors."""
+        there = self._there()
+        texts = list(dict.fromkeys(lesson.text for lesson in found.lessons))
+        compared = self._compare(texts, [text for _, text, _ in there], NEAR)
+        near = {
+            text: [there[one.place][:2] for one in alike]
+            for text, alike in zip(texts, compared.alike(), strict=True)
+        }
+        return near, compared.by, compared.note
+
     def _parted(
-        self, found: ForeignLibrary, domain: str | None
+        self, found: ForeignLibrary, domain: str | None, near: Mapping[str, Sequence[tuple[str, str]]]
     ) -> tuple[list[NewLesson], list[JoinedLesson]]:
         """Part what is new from what the library, an open proposal or an earlier lesson of the file says already."""
-        there = self._there()
-        said = {(normalise(text), of): i for i, text, of in there}
-        near = _Near([(i, text) for i, text, _ in there])
+        said = {(normalise(text), of): i for i, text, of in self._there()}
         new: list[NewLesson] = []
         joined: list[JoinedLesson] = []
         for lesson in found.lessons:
@@ -167,7 +190,8 @@ class Arriving:
                     proposal_id="",
                     words=words,
                     too_long=words > MAX_WORDS,
-                    near=near.of(lesson.text),
+                    near=tuple(i for i, _ in near[lesson.text]),
+                    opposed=tuple(i for i, text in near[lesson.text] if opposed(lesson.text, text)),
                     **known,
                 )
             )
@@ -259,46 +283,19 @@ class Arriving:
         return {hashlib.sha256(state.text.encode()).hexdigest()[:16] for _, _, state in history}
 
 
-class _Near:
-    """Finds texts that share at least half of their words, by the rarer of them: no pass over all pairs."""
-
-    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
-        self._words: list[frozenset[str]] = []
-        self._ids: list[str] = []
-        self._places: defaultdict[str, list[int]] = defaultdict(list)
-        for name, text in texts:
-            self._take(name, text)
-
-    def _take(self, name: str, text: str) -> None:
-        for word in (words := words_of(text)):
-            self._places[word].append(len(self._ids))
-        self._words.append(words)
-        self._ids.append(name)
-
-    def of(self, text: str) -> tuple[str, ...]:
-        """Ids of the nearest, the nearest first."""
-        words = words_of(text)
-        seen = (self._places[w] for w in words if w in self._places)
-        shared = Counter(i for places in seen if len(places) <= COMMON for i in places)
-        shares = [
-            (len(words & self._words[i]) / len(words | self._words[i]), i) for i, _ in shared.most_common(50)
-        ]
-        best = sorted((-share, i) for share, i in shares if share >= ALIKE)[:NEAR]
-        return tuple(self._ids[i] for _, i in best)
-
-
 def _told(lesson: ForeignLesson, new: NewLesson, arrived: Arrived) -> str:
     """Where a lesson came from, and what was claimed of it, in words for the reviewer."""
     whose = f"the library {arrived.name!r}" if arrived.name else f"{arrived.source}"
     version = "" if arrived.version is None else f", version {arrived.version}"
     claims = [f"confidence {lesson.confidence:.2f}"] if lesson.confidence is not None else []
     claims += [f"{lesson.wins} wins in {lesson.uses} uses"] if lesson.uses else []
+    near = [f"{i} (says the opposite)" if i in new.opposed else i for i in new.near]
     parts = [
         f"Imported ({arrived.form}) from {whose}{version}, there {lesson.their_id or lesson.place},"
         f" file {arrived.sha256[:12]}.",
         f"It stands under {lesson.section!r}." if lesson.section else "",
         f"Claimed there, not taken over: {', '.join(claims)}." if claims else "",
-        f"Near: {', '.join(new.near)}." if new.near else "",
+        f"Near: {', '.join(near)}." if near else "",
     ]
     return " ".join(part for part in parts if part)
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from core.audits import PENDING, Known, Rules, Suggestion, Usage, audit
-from core.errors import BusyError
+from core.audits import PENDING, Embed, Known, Rules, Suggestion, Usage, audit
+from core.errors import BusyError, InputError
 from core.experience import Evidence, Experience, Proposal, targets_of
 from core.extraction.wording import opposed
 from core.library import Library
 from core.record import Record
+from core.settings import N_MAX
 from core.store import Store
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from core.ports import Embedder
 
 EVERYTHING = 1_000_000
 TRIES = 5
 """How often an audit looks anew when the library or its proposals changed while it looked."""
 
+CAPACITY = "setting n_max"
+"""Subject of the log's lines on the capacity: the newest one holds."""
+MOST = 1_000_000
 
 UsageOf = Callable[[Library], Usage]
 """Tells when the lessons of a library were used last."""
@@ -50,6 +52,8 @@ class Audited(Record):
     """The version that was looked at."""
     lessons: int
     """Live ones in it."""
+    n_max: int
+    """Live ones that the library may hold."""
     waiting: int
     """Lessons that earlier proposals would delete or merge, and nobody decided on."""
     suggestions: tuple[Suggestion, ...] = ()
@@ -61,16 +65,16 @@ class Auditing:
     """Looks, and proposes; what is deleted or merged is decided in review."""
 
     def __init__(self, store: Store, embedder: Callable[[], Embedder], usage: UsageOf | None = None) -> None:
-        """The embedder is made when it is first needed: loading one takes a second."""
+        """An embedder is made where an audit needs one: loading it takes a second, and another may have the role."""
         self._store = store
-        self._embedder = cache(embedder)
+        self._embedder = embedder
         self._usage = usage or usage_of(store)
 
     def audit(self, rules: Rules, actor: str, *, dry_run: bool = False, epoch: int | None = None) -> Audited:
         """Look at the newest version, and propose what the audits suggest, all of it in one transaction.
 
         Args:
-            rules: which audits, and how.
+            rules: which audits, and how; the capacity is that of the workspace.
             actor: who asked for it.
             dry_run: only look.
             epoch: the present one, where it is known better.
@@ -79,15 +83,18 @@ class Auditing:
             ModelUnavailableError: embeddings are needed, and the embedder cannot be had.
             BusyError: the library or its proposals changed each time while it was looked at.
         """
+        rules = replace(rules, n_max=self.n_max)
+        embed = self._embed()
         for _ in range(TRIES):
             library, known = self._now()
             usage = self._usage(library)
             if epoch is not None:
                 usage = Usage(epoch, usage.last)
-            found = audit([*library], known, usage, rules, self._embed, opposed)
+            found = audit([*library], known, usage, rules, embed, opposed)
             audited = Audited(
                 version=library.version,
                 lessons=len(library),
+                n_max=rules.n_max,
                 waiting=len(known.touched),
                 suggestions=tuple(found),
             )
@@ -102,13 +109,33 @@ class Auditing:
                     return audited.model_copy(update={"proposal_ids": tuple(ids)})
         raise BusyError("The library kept changing while it was audited, so nothing was proposed. Try again.")
 
+    @property
+    def n_max(self) -> int:
+        """N_max: live lessons that the library may hold; above it, the capacity audit suggests which go."""
+        newest = self._store.events.newest(1, subject=CAPACITY)
+        return int(str(newest[0].data["to"])) if newest else N_MAX
+
+    def set_n_max(self, number: int, actor: str) -> None:
+        """Say how many live lessons the library may hold; the log keeps it, with who said it and when.
+
+        Raises:
+            InputError: it is no number from 1 to a million.
+        """
+        if not 1 <= number <= MOST:
+            raise InputError(f"A library may hold 1 to {MOST:,} lessons, not {number:,}.")
+        with self._store.writing():
+            if (was := self.n_max) != number:
+                self._store.events.append(actor, "setting.changed", CAPACITY, was=was, to=number)
+
     def _now(self) -> tuple[Library, Known]:
         library = self._store.versions.library()
         proposals, _ = self._store.proposals.page([*PENDING, "rejected"], limit=EVERYTHING)
         return library, Known.of(proposals, [*library])
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._store.embeddings.embed(texts, self._embedder())
+    def _embed(self) -> Embed:
+        """By one embedder for the whole audit."""
+        embedder = cache(self._embedder)
+        return lambda texts: self._store.embeddings.embed(texts, embedder())
 
 
 def _proposal(suggestion: Suggestion, library: Library) -> Proposal:
@@ -117,7 +144,7 @@ def _proposal(suggestion: Suggestion, library: Library) -> Proposal:
     return Proposal(
         id="",  # the store gives it
         operation=suggestion.operation,
-        extractor="evidence",  # counted, by no model and no person; the rationale names the audit
+        extractor="audit",
         rationale="\n".join(part for part in (f"Audit: {audits}.", suggestion.rationale) if part),
         evidence=Evidence(sentence=suggestion.sentence),
         base_version=library.version,

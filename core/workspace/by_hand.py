@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 from core.errors import InputError
-from core.experience import OPEN_STATUSES, Experience, Operation, Proposal, targets_of, text_of
-from core.library import check_fit
+from core.experience import OPEN_STATUSES, Evidence, Operation, Proposal, targets_of, text_of
+from core.extraction.wording import opposed
+from core.library import Library, check_fit
 from core.record import Record
 from core.store import Store
 from core.words import normalise
+from core.workspace.nearest import Comparing
 
 NEAR_SHOWN = 5
 EVERYTHING = 1_000_000
+
+
+class NearLesson(Record):
+    """A live experience that is near to a text."""
+
+    id: str
+    text: str
+    domain: str
+    similarity: float
+    """Cosine, or the share of common words."""
+    alike: bool
+    """Whether the two may say the same."""
+    opposed: bool
+    """Whether they surely say opposite things, by polarity, number or antonym."""
 
 
 class Written(Record):
     """A proposal that a person made, and what the library says on the subject already."""
 
     proposal: Proposal
-    near: tuple[Experience, ...] = ()
-    """Live experiences that share the most telling words with it, the nearest first."""
+    near: tuple[NearLesson, ...] = ()
+    """Whatever the similarity, the nearest first; the person decides."""
+    near_by: str = ""
+    """The model whose vectors were compared, or "words"; empty where there was nothing to compare."""
+    near_note: str = ""
+    """Why words were compared, where they were."""
 
 
-def propose_by_hand(store: Store, operation: Operation, actor: str, *, rationale: str = "") -> Written:
+def propose_by_hand(
+    store: Store,
+    operation: Operation,
+    actor: str,
+    compare: Comparing,
+    *,
+    rationale: str = "",
+    evidence: Evidence | None = None,
+) -> Written:
     """Make a proposal of an operation that a person wrote; it waits for a review.
 
     Args:
         store: where.
         operation: what to add, change, delete or merge.
         actor: who wrote it.
+        compare: finds what is near in the library.
         rationale: why; shown to the reviewer.
+        evidence: the groups and rollouts that made the person write it, if any.
 
     Raises:
         ApplyError: it names an experience that is not live, its text is too long, or an experience of the same domain
@@ -44,13 +74,14 @@ def propose_by_hand(store: Store, operation: Operation, actor: str, *, rationale
             operation=operation,
             extractor="person",
             rationale=rationale.strip(),
+            evidence=evidence or Evidence(),
             base_version=library.version,
             base_texts={i: library.live(i).text for i in targets_of(operation)},
             epoch=max((e.epoch for e in library), default=0),
         )
         [proposal_id] = store.proposals.add([proposal], actor)
         made = store.proposals.get(proposal_id)
-    return Written(proposal=made, near=_near(store, operation))
+    return _with_near(Written(proposal=made), library, compare)
 
 
 def _refuse_again(store: Store, operation: Operation) -> None:
@@ -67,10 +98,22 @@ def _what(operation: Operation) -> tuple[object, ...]:
     return operation.op, targets_of(operation), normalise(text) if text else "", kept
 
 
-def _near(store: Store, operation: Operation) -> tuple[Experience, ...]:
-    text = text_of(operation)
+def _with_near(written: Written, library: Library, compare: Comparing) -> Written:
+    operation = written.proposal.operation
+    text, targets = text_of(operation), targets_of(operation)
     if text is None:
-        return ()
-    targets = targets_of(operation)
-    found = store.search.like(text, NEAR_SHOWN + len(targets))
-    return tuple(e for e in found if e.id not in targets)[:NEAR_SHOWN]
+        return written
+    others = [e for e in library if e.id not in targets]
+    found = compare([text], [e.text for e in others], NEAR_SHOWN)
+    near = tuple(
+        NearLesson(
+            id=others[one.place].id,
+            text=others[one.place].text,
+            domain=others[one.place].domain,
+            similarity=round(one.similarity, 3),
+            alike=one.similarity >= found.least,
+            opposed=opposed(text, others[one.place].text),
+        )
+        for one in found.near[0]
+    )
+    return written.model_copy(update={"near": near, "near_by": found.by, "near_note": found.note})

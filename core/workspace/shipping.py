@@ -11,6 +11,7 @@ from core.record import Record
 from core.store import Store
 from core.workspace.arriving import Arriving
 from core.workspace.crediting import Crediting
+from core.workspace.nearest import Comparing
 
 
 class Exported(Record):
@@ -29,15 +30,16 @@ class Exported(Record):
 class Shipping:
     """Exports and imports of one workspace."""
 
-    def __init__(self, store: Store, credit: Credit | None = None) -> None:
+    def __init__(self, store: Store, compare: Comparing, credit: Credit | None = None) -> None:
         """Ship from, and receive into, a store.
 
         Args:
             store: of the workspace.
+            compare: finds what is near to a lesson that comes in.
             credit: who credits lessons with what a usage log says; None = this workspace's `Crediting`.
         """
         self._store = store
-        self.arriving = Arriving(store, credit or (lambda entries: Crediting(store).credit_usage(entries)))
+        self.arriving = Arriving(store, credit or Crediting(store).credit_usage, compare)
 
     def readable(self) -> dict[str, str]:
         """The forms that a library can be imported from, each with what it is."""

@@ -17,9 +17,12 @@ from core.rollout import Run, Tally
 from core.store import Store
 from core.store.events import Clock
 from core.store.store import utc_now
+from core.workspace.auditing import Auditing
+from core.workspace.crediting import Crediting
 from core.workspace.intake import Intake
 from core.workspace.learning import Learning
 from core.workspace.models import Models
+from core.workspace.nearest import Comparing
 from core.workspace.rescoring import Rescoring
 from core.workspace.sample import SampleLoaded, load_sample
 from core.workspace.scoring import judging, unasked
@@ -86,7 +89,10 @@ class Workspace:
         )
         self.jobs = Queue(self.store, self.learning)
         self.review = Review(self.store)
-        self.shipping = Shipping(self.store)
+        self.comparing = Comparing(self.store, self.models.embedder)
+        self.crediting = Crediting(self.store)
+        self.auditing = Auditing(self.store, self.models.embedder)
+        self.shipping = Shipping(self.store, self.comparing)
 
     def load_sample(self, actor: str, progress: Progress = silent) -> SampleLoaded:
         """Import the sample project; again, it changes nothing."""

@@ -44,6 +44,7 @@ EXTRACTOR = {
     "llm": "a model's reading of the group",
     "person": "a person",
     "pack": "an imported pack",
+    "audit": "an audit of the library",
 }
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,10 +26,11 @@ from core.audits import (
     unused,
 )
 from core.cli.audit import audit as audit_command
-from core.errors import BusyError
+from core.errors import BusyError, InputError
 from core.experience import Add, Delete, Experience, Merge, Modify, targets_of
 from core.extraction.wording import opposed
 from core.review import stale
+from core.settings import N_MAX
 from core.workspace import Workspace
 from core.workspace.auditing import Auditing
 from tests.make import make_experience, make_proposal, publish
@@ -300,6 +303,81 @@ def test_suggestions_become_proposals_with_base_texts_and_the_numbers_behind_the
     assert len(workspace.store.versions.library()) == 4  # nothing was deleted
 
 
+def test_what_an_audit_suggests_is_of_a_kind_of_its_own_in_lists_and_in_packs(workspace: Workspace) -> None:
+    full(workspace).audit(Rules(audits=("redundant",)), "ann")
+    listed = (
+        CliRunner()
+        .invoke(cli.main, ["review", "list", "--json", "--workspace", str(workspace.folder)])
+        .stdout
+    )
+    assert [p["extractor"] for p in json.loads(listed)["proposals"]] == ["audit"]
+    [merge], _ = workspace.store.proposals.page(["proposed"])
+    workspace.review.approve(merge.id, "ann")
+    workspace.review.publish("audited", "ann")
+    shown = (
+        CliRunner()
+        .invoke(cli.main, ["library", "show", "E-0001", "--workspace", str(workspace.folder)])
+        .stdout
+    )
+    assert f"--- {merge.id}: merge by an audit" in shown
+    pack = workspace.shipping.export("pack").data
+    assert workspace.shipping.verify(pack).experiences == 3
+    assert b'"extractor": "audit"' in zipfile.ZipFile(io.BytesIO(pack)).read("pack.json").replace(
+        b'"extractor":"audit"', b'"extractor": "audit"'
+    )
+
+
+def test_the_capacity_is_a_setting_of_the_workspace_that_audits_keep_to(workspace: Workspace) -> None:
+    auditing = full(workspace)
+    rules = Rules(audits=("capacity",))
+    assert (auditing.n_max, auditing.audit(rules, "ann").suggestions) == (N_MAX, ())
+    auditing.set_n_max(3, "ann")
+    assert Workspace(workspace.folder).auditing.n_max == 3
+    done = auditing.audit(rules, "ann", dry_run=True)
+    assert (done.n_max, len(done.suggestions)) == (3, 1)
+    assert done.suggestions[0].sentence.startswith("hybrid compression from 4 lessons to 3: ")
+    assert len(auditing.audit(Rules(audits=("capacity",), to=2), "ann", dry_run=True).suggestions) == 2
+
+
+def test_the_log_says_who_changed_the_capacity_and_the_same_again_says_nothing(workspace: Workspace) -> None:
+    for _ in range(2):
+        workspace.auditing.set_n_max(300, "ann")
+    [event] = [e for e in workspace.store.events.newest(9) if e.kind == "setting.changed"]
+    assert (event.actor, event.data) == ("ann", {"was": 500, "to": 300})
+
+
+@pytest.mark.parametrize("number", [0, -1, 1_000_001])
+def test_a_capacity_that_is_none_is_refused(workspace: Workspace, number: int) -> None:
+    before = workspace.store.dump()
+    with pytest.raises(InputError, match="may hold 1 to"):
+        workspace.auditing.set_n_max(number, "ann")
+    assert workspace.store.dump() == before
+
+
+def test_the_command_shows_and_sets_the_capacity(workspace: Workspace) -> None:
+    full(workspace)
+    assert call(workspace.folder, "limit", "3")[0] == 0
+    code, out = call(workspace.folder, "limit", "--json")
+    assert (code, json.loads(out)) == (0, {"n_max": 3, "live": 4, "default": 500})
+    assert call(workspace.folder, "limit", "0")[0] == 2
+    _, out = call(workspace.folder, "unused", "--dry-run")
+    assert "may hold 3 lessons" in out
+
+
+def test_an_audit_takes_the_embedder_that_has_the_role_now(workspace: Workspace) -> None:
+    made: list[FakeEmbedder] = []
+
+    def role() -> FakeEmbedder:
+        made.append(FakeEmbedder())
+        return made[-1]
+
+    full(workspace)
+    auditing = Auditing(workspace.store, role)
+    for _ in range(2):
+        auditing.audit(Rules(to=2), "ann", dry_run=True)
+    assert len(made) == 2
+
+
 def test_an_audit_twice_changes_nothing(workspace: Workspace) -> None:
     auditing = full(workspace)
     assert auditing.audit(Rules(to=2), "ann").proposal_ids
@@ -410,4 +488,4 @@ def test_compress_takes_a_strategy_and_a_number(workspace: Workspace) -> None:
 
 
 def test_there_is_a_command_for_each_audit() -> None:
-    assert set(AUDITS) | {"all", "compress"} == set(audit_command.commands)
+    assert set(AUDITS) | {"all", "compress", "limit"} == set(audit_command.commands)

@@ -388,20 +388,27 @@ def test_changes_by_hand_know_the_texts_that_they_were_made_against(workspace: W
 def test_what_is_said_already_is_not_proposed_again(workspace: Workspace) -> None:
     publish(workspace, Add(text="Read the file."))
     with pytest.raises(ApplyError, match="E-0001 says the same"):
-        propose_by_hand(workspace.store, Add(text="read the FILE"), "ann")
-    first = propose_by_hand(workspace.store, Add(text="Be brief."), "ann").proposal
+        propose_by_hand(workspace.store, Add(text="read the FILE"), "ann", workspace.comparing)
+    first = propose_by_hand(workspace.store, Add(text="Be brief."), "ann", workspace.comparing).proposal
     with pytest.raises(InputError, match=f"{first.id} proposes the same already"):
-        propose_by_hand(workspace.store, Add(text="be brief!", kind="convention"), "bob")
-    propose_by_hand(workspace.store, Add(text="Be brief.", domain="office"), "bob")
-    propose_by_hand(workspace.store, Modify(experience_id="E-0001", text="Read it."), "bob")
-    propose_by_hand(workspace.store, Modify(experience_id="E-0001", text="Read it.", domain="office"), "bob")
+        propose_by_hand(workspace.store, Add(text="be brief!", kind="convention"), "bob", workspace.comparing)
+    propose_by_hand(workspace.store, Add(text="Be brief.", domain="office"), "bob", workspace.comparing)
+    propose_by_hand(
+        workspace.store, Modify(experience_id="E-0001", text="Read it."), "bob", workspace.comparing
+    )
+    propose_by_hand(
+        workspace.store,
+        Modify(experience_id="E-0001", text="Read it.", domain="office"),
+        "bob",
+        workspace.comparing,
+    )
     assert workspace.store.proposals.counts()["proposed"] == 4
 
 
 def test_the_nearest_lessons_leave_out_the_one_that_is_changed(workspace: Workspace) -> None:
     publish(workspace, "Read the file first.", "Read the file twice.")
     written = propose_by_hand(
-        workspace.store, Modify(experience_id="E-0001", text="Read the file now."), "ann"
+        workspace.store, Modify(experience_id="E-0001", text="Read the file now."), "ann", workspace.comparing
     )
     assert [e.id for e in written.near] == ["E-0002"]
 

@@ -103,7 +103,7 @@ def test_a_file_that_is_no_log_is_refused_whole(data: bytes) -> None:
 def test_a_known_lesson_is_credited_once_however_often_the_log_is_read(workspace: Workspace) -> None:
     publish(workspace, TEXT)
     purse = Purse()
-    arriving = Shipping(workspace.store, purse).arriving
+    arriving = Shipping(workspace.store, workspace.comparing, purse).arriving
     done = arriving.usage(log(line(1), line(2), line(2)), "u.jsonl", "ann")
     assert (done.new, done.known, done.credited, done.unknown) == (2, 1, 2, {})
     before = workspace.store.dump()
@@ -120,7 +120,7 @@ def test_ids_that_the_workspace_does_not_know_are_counted_and_not_credited(works
     purse = Purse()
     strange = {"E-0001": mark(TEXT), "E-0009": mark("x")}
     forged = {"E-0001": mark("Some other text.")}
-    done = Shipping(workspace.store, purse).arriving.usage(
+    done = Shipping(workspace.store, workspace.comparing, purse).arriving.usage(
         log(
             line(1, injected=strange, followed=["E-0009"]),
             line(2, injected=forged),
@@ -140,14 +140,18 @@ def test_an_earlier_text_of_a_lesson_is_known(workspace: Workspace) -> None:
 
     publish(workspace, TEXT)
     publish(workspace, Modify(experience_id="E-0001", text="Give the number and nothing else."))
-    done = Shipping(workspace.store, Purse()).arriving.usage(log(line()), "u.jsonl", "ann")
+    done = Shipping(workspace.store, workspace.comparing, Purse()).arriving.usage(
+        log(line()), "u.jsonl", "ann"
+    )
     assert (done.credited, done.unknown) == (1, {})
 
 
 def test_a_dry_run_writes_nothing(workspace: Workspace) -> None:
     publish(workspace, TEXT)
     purse, before = Purse(), workspace.store.dump()
-    done = Shipping(workspace.store, purse).arriving.usage(log(line(), "{"), "u.jsonl", "ann", dry_run=True)
+    done = Shipping(workspace.store, workspace.comparing, purse).arriving.usage(
+        log(line(), "{"), "u.jsonl", "ann", dry_run=True
+    )
     assert (done.new, len(done.aside), done.dry_run) == (1, 1, True)
     assert (workspace.store.dump(), purse.entries) == (before, [])
 
@@ -159,7 +163,7 @@ def test_where_crediting_fails_no_entry_is_kept(workspace: Workspace) -> None:
     publish(workspace, TEXT)
     before = workspace.store.dump()
     with pytest.raises(InputError, match="torn"):
-        Shipping(workspace.store, broken).arriving.usage(log(line()), "u.jsonl", "ann")
+        Shipping(workspace.store, workspace.comparing, broken).arriving.usage(log(line()), "u.jsonl", "ann")
     assert workspace.store.dump() == before
 
 
