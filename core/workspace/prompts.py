@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from core.injection import estimate_tokens
 from core.library import Library
-from core.memory import select
+from core.memory import LeftOut, select
 from core.rollout import Task
 from core.runner import Prompt
 from core.settings import Endpoint, RunConfig
@@ -12,6 +15,9 @@ from core.workspace.nearest import Nearest
 
 CHAT_TEMPLATE_TOKENS = 32
 """What a chat template may add to a prompt."""
+
+NAMED = 20
+"""Lessons that a group keeps by id where they were left out: those that came nearest. The others are counted."""
 
 
 class Prompts:
@@ -32,7 +38,7 @@ class Prompts:
             embed=self._nearest.embed,
             error_text=error if isinstance(error := task.metadata.get("error"), str) else "",
         )
-        return Prompt(selection.injection, {out.experience_id: out.why for out in selection.left_out})
+        return Prompt(selection.injection, kept(selection.left_out))
 
     def _budget(self, task: Task) -> int:
         """The endpoint's injection budget, or less where the question and the reply need the room."""
@@ -40,3 +46,18 @@ class Prompts:
         system = task.metadata.get("system")
         taken = estimate_tokens(task.question) + (estimate_tokens(system) if isinstance(system, str) else 0)
         return max(0, min(self._endpoint.injection_budget, free - taken))
+
+
+def kept(left_out: Sequence[LeftOut]) -> dict[str, str]:
+    """What a group keeps of the lessons that it was not given: the reasons of the nearest by id, the others by reason.
+
+    A library of ten thousand would else be written down with each of its groups.
+
+    >>> kept([LeftOut(experience_id=f"E-{i:04d}", why="other domain") for i in range(1, 41)])["other domain"]
+    '20 more'
+    """
+    ranked = [out for out in left_out if out.score is not None]  # the best first
+    nearest = [*ranked, *(out for out in left_out if out.score is None)]
+    more = Counter(str(out.why) for out in nearest[NAMED:])
+    named = {out.experience_id: str(out.why) for out in nearest[:NAMED]}
+    return named | {why: f"{n:,} more" for why, n in more.items()}

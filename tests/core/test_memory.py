@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from core.experience import KINDS, Experience
 from core.injection import estimate_tokens
-from core.memory import CAPS, MISFITS, TOP_K, WHOLE_LIBRARY, Selection, learned_elsewhere, select
+from core.memory import CAPS, MISFITS, TOP_K, WHOLE_LIBRARY, LeftOut, Selection, learned_elsewhere, select
+from core.workspace.prompts import NAMED, kept
 
 PLENTY = 100_000
 
@@ -202,3 +203,29 @@ def test_a_plan_says_which_lessons_were_learned_on_another_model() -> None:
     )
     assert learned_elsewhere(library[3:5], ["sums"], "large") == ""
     assert learned_elsewhere([], ["sums"], "large") == ""
+
+
+# ---- what a group keeps of it ---------------------------------------------------------------------------
+
+
+def test_a_group_keeps_the_nearest_that_it_was_not_given_and_counts_the_others() -> None:
+    far = [LeftOut(experience_id=f"E-{i:04d}", why="other domain") for i in range(1, 5_001)]
+    near = [
+        LeftOut(experience_id=f"E-{i:04d}", why="beyond top K" if i % 2 else "kind cap", score=1 / i)
+        for i in range(5_001, 10_001)
+    ]
+    told = kept([*far, *near])
+    named = {key: why for key, why in told.items() if key.startswith("E-")}
+    assert list(named) == [out.experience_id for out in near[:NAMED]]
+    assert named["E-5001"] == "beyond top K"
+    counted = {
+        why: int(n.removesuffix(" more").replace(",", "")) for why, n in told.items() if why not in named
+    }
+    assert counted["other domain"] == 5_000
+    assert len(named) + sum(counted.values()) == 10_000
+
+
+def test_a_group_names_all_that_it_was_not_given_where_they_are_few() -> None:
+    few = [LeftOut(experience_id=f"E-{i:04d}", why="over budget") for i in range(NAMED)]
+    assert kept(few) == {out.experience_id: "over budget" for out in few}
+    assert kept([]) == {}
