@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -108,7 +108,7 @@ def doctor(desk: Desk, fix: bool) -> None:
 @click.option("--yes/--dry-run", default=False, help="Do it, or only count (the default).")
 def redact(
     desk: Desk,
-    file: TextIO | None,
+    file: IO[str] | None,
     lines: bool,
     typed: tuple[str, ...],
     kind: str,
@@ -155,7 +155,7 @@ def redact(
     desk.answer(done, *_told(done), set_aside=yes and not done.proved)
 
 
-def _piped() -> TextIO:
+def _piped() -> IO[str]:
     """Standard input, where something is piped in.
 
     Raises:
@@ -166,14 +166,24 @@ def _piped() -> TextIO:
             "Say what has to go: a FILE that holds it, a pipe into this command, or --task, --rollout, --experience, "
             "--proposal; --text takes it here, but it stays in the history of your shell."
         )
-    return click.get_text_stream("stdin", encoding="utf-8")
+    piped: IO[str] = click.File("r", encoding="utf-8").convert("-", None, None)
+    return piped
 
 
-def _texts_in(file: TextIO | None, lines: bool) -> list[str]:
+def _texts_in(file: IO[str] | None, lines: bool) -> list[str]:
+    """The texts of a file, without the mark and the line end that editors put around them.
+
+    Raises:
+        InputError: it is no text.
+    """
     if file is None:
         return []
-    text = file.read()
-    return [line for line in text.splitlines() if line] if lines else [text.removesuffix("\n")]
+    try:
+        text = file.read().removeprefix("\ufeff")
+    except UnicodeDecodeError as e:
+        raise InputError("What holds the text is not UTF-8; texts are looked for as characters.") from e
+    texts = text.splitlines() if lines else [text.removesuffix("\n")]
+    return [text for text in texts if text]
 
 
 def _told(done: Erased) -> list[str]:

@@ -15,14 +15,16 @@ from core.importers.splits import text_key
 from core.record import Record, canonical_json, content_hash
 from core.store.database import Database
 from core.store.events import Events
+from core.store.groups import ANSWER_SHOWN
 from core.store.integrity import rebuild_words
 from core.store.needle import Needle
 from core.store.sweep import Replacement, Sweep, strings
 
 COLUMNS = "id, at, actor, kind, reason, places, proved_at"
-DROPPED = ("calls",)
-"""Tables whose rows go when the text is in them: a reply that was changed is not what the model said."""
-GUARDS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND sql LIKE '%RAISE%append-only%'"
+DROPPED = ("calls", "embeddings")
+"""Tables whose rows go when the text is in them: a reply that was changed is not what the model said; a vector is
+computed again."""
+TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
 
 
 class Redacted(Record):
@@ -99,15 +101,16 @@ class Redactions:
     def replace(self, replacements: Sequence[Replacement]) -> Replaced:
         """Take the texts out of every table, in an open transaction.
 
-        The log is append-only for everybody else: its triggers are lifted for this transaction, and put back in it.
+        All triggers are lifted for this transaction, and put back in it: the log is append-only for everybody else, and
+        the search indexes, which they keep up, are made anew.
 
         Raises:
             InputError: two rows would no longer be told apart.
         """
         db = self._database.handle.conn
         db.execute("PRAGMA defer_foreign_keys = ON")
-        guards = db.execute(GUARDS).fetchall()
-        for name, _ in guards:
+        triggers = db.execute(TRIGGERS).fetchall()
+        for name, _ in triggers:
             db.execute(f'DROP TRIGGER "{name}"')
         sweep = Sweep(db, replacements)
         try:
@@ -119,12 +122,13 @@ class Redactions:
         self._rekey(sweep)
         embeddings = self._drop_embeddings() if sweep.places else 0
         rebuild_words(db)
-        for _, sql in guards:
+        for _, sql in triggers:
             db.execute(sql)
         changed: dict[str, list[int]] = {}
         for table, rowid in sweep.changed:
             changed.setdefault(table, []).append(rowid)
-        return Replaced(dict(sorted(sweep.places.items())), changed, sweep.dropped, embeddings)
+        embeddings += sweep.dropped["embeddings"]
+        return Replaced(dict(sorted(sweep.places.items())), changed, sweep.dropped["calls"], embeddings)
 
     def _rekey(self, sweep: Sweep) -> None:
         """The key of a task's text is a hash of it, by which the text could be guessed."""
@@ -144,6 +148,16 @@ class Redactions:
         for key in keys:
             db.execute("DELETE FROM embeddings WHERE text_key = ?", (key,))
         return len(keys)
+
+    def cut_anew(self, rollout_id: str, answer: str) -> None:
+        """Lists show the beginning of an answer: where it was cut off inside of a text, half of that would stay.
+
+        Args:
+            rollout_id: of a rollout whose trajectory was rewritten.
+            answer: its whole answer, as rewritten.
+        """
+        beginning = answer[:ANSWER_SHOWN]
+        self._database.execute("UPDATE rollouts SET answer = ? WHERE id = ?", beginning, rollout_id)
 
     def record(self, redacted: Redacted, text: str, places: dict[str, int]) -> None:
         """Write down that it was done, in the same transaction; what is there already stays."""

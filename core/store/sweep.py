@@ -34,6 +34,9 @@ WORD = re.compile(r"[a-z_]+(?:\.[a-z_]+)*", re.ASCII)
 FREE = {"metadata", "parameters"}
 """Columns and keys whose numbers are the user's own."""
 BINARY = {("embeddings", "vector")}
+"""Columns of numbers, which may hold a short text by chance; their rows can be made again, and are removed."""
+ADDRESSES = {"base_url"}
+"""Columns and keys where no mark can stand that has spaces in it."""
 BATCH = 500
 STYLES: tuple[Callable[[Any], str], ...] = (
     canonical_json,
@@ -56,14 +59,17 @@ class Sweep:
     def __init__(self, db: sqlite3.Connection, replacements: Sequence[Replacement]) -> None:
         self._db = db
         self._replacements = replacements
+        self._addresses = [
+            (needle, re.sub(r"[^\w-]+", "-", mark).strip("-")) for needle, mark in replacements
+        ]
         self.places: Counter[str] = Counter()
         """Occurrences by table and column."""
         self.kept: set[str] = set()
         """Values of Winnow's own that hold the text by chance."""
         self.changed: list[tuple[str, int]] = []
         """Rows that were rewritten, by table and rowid."""
-        self.dropped = 0
-        """Rows that were removed."""
+        self.dropped: Counter[str] = Counter()
+        """Rows that were removed, by table."""
 
     def count(self) -> None:
         """Look, and change nothing."""
@@ -77,7 +83,7 @@ class Sweep:
             for rowid, values in self._rewritten(table):
                 if table in drop:
                     self._db.execute(f'DELETE FROM "{table}" WHERE rowid = ?', (rowid,))
-                    self.dropped += 1
+                    self.dropped[table] += 1
                     continue
                 columns = ", ".join(f'"{name}" = ?' for name in values)
                 self._db.execute(f'UPDATE "{table}" SET {columns} WHERE rowid = ?', (*values.values(), rowid))
@@ -97,8 +103,10 @@ class Sweep:
     def _value(self, table: str, column: str, value: object) -> tuple[object, int]:
         if isinstance(value, str):
             return self._text(value, column)
-        if not isinstance(value, bytes) or (table, column) in BINARY:
+        if not isinstance(value, bytes):
             return value, 0
+        if (table, column) in BINARY:
+            return value, sum(needle.count_bytes(value) for needle, _ in self._replacements)
         unpacked = unpack(value)
         if unpacked is None:
             return value, 0
@@ -138,7 +146,7 @@ class Sweep:
         return value, 0
 
     def _leaf(self, value: str, key: str) -> tuple[str, int]:
-        new, hits = merged(self._replacements, value)
+        new, hits = merged(self._addresses if key in ADDRESSES else self._replacements, value)
         if hits and self._is_own(value, key):
             self.kept.add(value)
             return value, 0

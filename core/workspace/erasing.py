@@ -133,6 +133,8 @@ class Erasing:
                 raise InputError("The text is part of what would stand in its place; it cannot be redacted.")
             replaced = store.redactions.replace(list(zip(needles, marks, strict=True)))
             self._check_readable(replaced)
+            for rollout_id in store.redactions.names_of(replaced, "trajectories", "rollout_id"):
+                store.redactions.cut_anew(rollout_id, store.groups.rollout(rollout_id).trajectory.answer)
             for redaction, text in zip(planned, texts, strict=True):
                 store.redactions.record(redaction, text, replaced.places)
             if replaced.places or {r.id for r in planned} - known:
@@ -210,7 +212,7 @@ class Erasing:
 
 def _check(needles: Sequence[Needle], actor: str, kind: str, reason: str) -> None:
     if not needles:
-        raise InputError("There is no text to redact.")
+        raise InputError("There is no text to redact: it is empty.")
     for needle in needles:
         if len(needle.text.strip()) < LEAST:
             raise InputError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import sqlite3
+import sys
 import zipfile
 import zlib
 from contextlib import closing
@@ -18,6 +20,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from core.cli import main
+from core.cli.care import _piped
 from core.errors import BusyError, InputError
 from core.experience import Quarantined
 from core.rollout import Message, SetAside, Step
@@ -419,3 +422,34 @@ def test_the_command_counts_first_and_does_it_when_told(workspace: Workspace, tm
     packs.mkdir()
     (packs / "p.txt").write_text("one word")
     assert winnow("--text", "one word", "--yes")[0] == 1, "done, but it is still in a pack"
+
+
+def test_the_text_can_be_piped_in_without_any_sign(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+
+    def piped(data: bytes, *words: str) -> tuple[int, str]:
+        folder = str(workspace.folder)
+        result = CliRunner().invoke(main, ["redact", "--workspace", folder, *words], input=data)
+        return result.exit_code, result.output
+
+    assert piped(b"") == (2, "winnow: There is no text to redact: it is empty.\n")
+    assert piped(b"\xff\xfe") == (
+        2,
+        "winnow: What holds the text is not UTF-8; texts are looked for as characters.\n",
+    )
+    code, said = piped(f"\ufeff{SECRET}\r\n".encode())
+    assert (code, "tasks.question: 1" in said) == (0, True)
+    code, said = piped(b"Nothing of this is read.", "--text", "question twice")
+    assert (code, "Nothing was changed" in said) == (0, True), "where a text is named, no pipe is waited for"
+    assert piped(SECRET.encode(), "--yes")[0] == 0
+    assert in_files(workspace.folder, SECRET) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="terminals are a POSIX matter")
+def test_who_sits_at_a_terminal_is_told_how_rather_than_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, terminal = os.openpty()
+    with open(terminal, encoding="utf-8") as stdin, monkeypatch.context() as here:
+        here.setattr(sys, "stdin", stdin)
+        with pytest.raises(InputError, match="a FILE that holds it, a pipe into this command, or --task"):
+            _piped()
+    os.close(master)
