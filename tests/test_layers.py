@@ -42,12 +42,13 @@ LAYERS = [
             "compression",
             "audits",
             "credit",
+            "divergence",
             "prior",
             "injection",
             "words",
         },
     ),
-    ("vocabulary", {"rollout", "experience", "job", "ports", "settings", "record", "errors"}),
+    ("vocabulary", {"rollout", "experience", "figures", "job", "ports", "settings", "record", "errors"}),
 ]
 RANK = {name: rank for rank, (_, names) in enumerate(LAYERS) for name in names}
 MODULES = [p for p in sorted((ROOT / "core").rglob("*.py")) if p != ROOT / "core" / "__init__.py"]

@@ -7,21 +7,20 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from core.errors import InputError, NotFoundError
+from core.figures import GroupFilter
+from core.migrations.m010_tool_use import INSERT, counted
 from core.record import Record, canonical_json
 from core.rollout import Group, GroupRow, Rollout, Trajectory
 from core.settings import Resample
 from core.store.database import Database, Row
 from core.store.events import Events
+from core.store.figures import ORDERS, clause, source
 
 ANSWER_SHOWN = 2000
 """Characters of an answer that lists show; the whole one is in the trajectory."""
 
-ORDERS = {
-    "order": "g.ordinal",
-    "spread": "g.spread DESC NULLS LAST, g.ordinal",
-    "lowest mean": "g.mean ASC NULLS LAST, g.ordinal",
-    "highest mean": "g.mean DESC NULLS LAST, g.ordinal",
-}
+COUNTED = {"tool", "success", "error", "retries", "duration_s"}
+"""Fields of a step that are counted for the charts."""
 
 
 class Waiting(Record):
@@ -131,8 +130,9 @@ class Groups:
             if rows:
                 marks = ", ".join(f":{column}" for column in rows[0])
                 insert = f"INSERT INTO rollouts ({', '.join(rows[0])}) VALUES ({marks})"
-                self._database.handle.conn.executemany(insert, rows)
-                self._database.handle.conn.executemany("INSERT INTO trajectories VALUES (?, ?)", bodies)
+                self._database.executemany(insert, rows)
+                self._database.executemany("INSERT INTO trajectories VALUES (?, ?)", bodies)
+                self._database.executemany(INSERT, _tool_use(group))
             self._database.execute(
                 "UPDATE groups SET status = ?, reason = ?, size = ?, scored = ?, errors = ?, mean = ?, spread = ?,"
                 " left_out = ?, not_injected = ? WHERE id = ?",
@@ -185,13 +185,12 @@ class Groups:
             contrasts: the raw reply of stage 2, by group id.
         """
         said = [(text, whole, rollout_id) for rollout_id, (text, whole) in summaries.items()]
-        connection = self._database.handle.conn
         with self._database.writing():
-            connection.executemany("UPDATE rollouts SET summary = ?, critique = ? WHERE id = ?", said)
-            connection.executemany(
+            self._database.executemany("UPDATE rollouts SET summary = ?, critique = ? WHERE id = ?", said)
+            self._database.executemany(
                 "UPDATE rollouts SET semantic = ? WHERE id = ?", [(s, i) for i, s in semantic.items()]
             )
-            connection.executemany(
+            self._database.executemany(
                 "UPDATE groups SET contrast = ? WHERE id = ?", [(c, i) for i, c in contrasts.items()]
             )
 
@@ -217,21 +216,25 @@ class Groups:
         *,
         status: str = "",
         domain: str = "",
+        which: GroupFilter | None = None,
         order: str = "order",
         limit: int = 50,
         offset: int = 0,
     ) -> tuple[list[GroupRow], int]:
-        """One page of groups, and how many there are in all; empty filters take all."""
-        where = " WHERE (?1 IS NULL OR g.run_id = ?1) AND (?2 = '' OR g.status = ?2) AND (?3 = '' OR g.domain = ?3)"
-        total = self._database.value("SELECT count(*) FROM groups g" + where, run_id, status, domain)
+        """One page of groups, and how many there are in all; empty filters take all, `which` replaces them."""
+        which = which or GroupFilter(run_id=run_id or "", status=status, domain=domain)
+        where, values = clause(which)
+        total = self._database.value(f"SELECT count(*) FROM {source(which)} WHERE {where}", *values)
         rows = self._database.rows(
-            "SELECT g.id, g.run_id, g.task_id, substr(t.question, 1, 200) AS question, g.domain, g.epoch,"
+            "WITH listed AS (SELECT g.id AS group_id, row_number() OVER"
+            f" (ORDER BY {ORDERS[order]}) AS place FROM {source(which)} JOIN runs r ON r.id = g.run_id"
+            f" WHERE {where} ORDER BY place LIMIT ? OFFSET ?)"
+            " SELECT g.id, g.run_id, g.task_id, substr(t.question, 1, 200) AS question, g.domain, g.epoch,"
             " g.batch, g.attempt, g.status,"
             " g.reason, g.size, g.scored, g.errors, g.mean, g.spread"
-            " FROM groups g JOIN tasks t ON t.id = g.task_id"
-            + where
-            + f" ORDER BY g.run_id, {ORDERS[order]} LIMIT ?4 OFFSET ?5",
-            *(run_id, status, domain, limit, offset),
+            " FROM listed JOIN groups g ON g.id = group_id JOIN tasks t ON t.id = g.task_id ORDER BY place",
+            *values,
+            *(limit, offset),
         )
         return [GroupRow(**row) for row in rows], int(total)
 
@@ -335,6 +338,15 @@ class Groups:
             semantic=row["semantic"],
             duration_s=row["duration_s"],
         )
+
+
+def _tool_use(group: Group) -> list[tuple[object, ...]]:
+    """How the rollouts of a group used their tools, as rows."""
+    return [
+        (rollout.id, group.run_id, *use)
+        for rollout in group.rollouts
+        for use in counted([s.model_dump(include=COUNTED) for s in rollout.trajectory.steps])
+    ]
 
 
 def _packed(trajectory: Trajectory) -> bytes:

@@ -16,12 +16,14 @@ from core.store.database import Database
 from core.store.embeddings import Embeddings
 from core.store.endpoints import Endpoints
 from core.store.events import Clock, Events
+from core.store.figures import Figures
 from core.store.groups import Groups
 from core.store.imports import Imports
 from core.store.jobs import Jobs
 from core.store.labels import Labels
 from core.store.proposals import Proposals
 from core.store.redaction import Redactions
+from core.store.rollout_search import RolloutSearch
 from core.store.runs import Runs
 from core.store.scores import Scores
 from core.store.search import Search
@@ -61,6 +63,8 @@ class Store:
         self.versions = Versions(self._database, self.events)
         self.credits = Credits(self._database, self.events)
         self.search = Search(self._database)
+        self.figures = Figures(self._database)
+        self.rollout_search = RolloutSearch(self._database)
         self.claims = Claims(self._database, clock)
         self.labels = Labels(self._database, self.events)
         self.redactions = Redactions(self._database, self.events)
