@@ -10,10 +10,14 @@
    not stored: a rollback makes it fresh again. A stale proposal is rebased before it can be approved.
 4. What lost a conflict is *superseded*: out of the queue, but every decision can still be made on it.
 5. Reviewers take a proposal under a lease; nobody else decides on it meanwhile, unless they insist.
+6. A decision is bound to the revision that was looked at; one on many is previewed first (`weigh`).
+7. A reader looks, a reviewer decides, a publisher makes versions and moves labels (`Review.as_`, `core.roles`).
 """
 
+from core.review.bulk import Decision, Seen, Weighed
 from core.review.claiming import LEASE_MINUTES, MOST_MINUTES
 from core.review.differences import Difference, differences, library_tokens
+from core.review.grounds import Grounds, grounds
 from core.review.publishing import Preview
 from core.review.review import Review
 from core.review.staging import UNDECIDED, Standing, stale, standing
@@ -22,11 +26,16 @@ __all__ = [
     "LEASE_MINUTES",
     "MOST_MINUTES",
     "UNDECIDED",
+    "Decision",
     "Difference",
+    "Grounds",
     "Preview",
     "Review",
+    "Seen",
     "Standing",
+    "Weighed",
     "differences",
+    "grounds",
     "library_tokens",
     "stale",
     "standing",

@@ -10,11 +10,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from typing import Literal
 
 from core.errors import BusyError, InputError
-from core.experience import Proposal
+from core.experience import Delete, Proposal
 from core.review.staging import UNDECIDED
+from core.roles import LOCAL, Role, needs
 from core.store import Store
 from core.store.claims import Claim
 
@@ -22,12 +23,19 @@ LEASE_MINUTES = 15.0
 MOST_MINUTES = 24 * 60.0
 
 
+Verb = Literal["claim", "approve", "edit", "rebase", "reject", "defer"]
+"""What can be done with a proposal that is not decided yet."""
+
+
 class Claiming:
     """Leases on proposals."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, role: Role = LOCAL) -> None:
+        """`role` is that of whoever calls: what it may not do, it is refused."""
         self._store = store
+        self.role: Role = role
 
+    @needs("reviewer")
     def next(
         self,
         actor: str,
@@ -58,6 +66,7 @@ class Claiming:
             self._take(found, actor, minutes, now)
             return self._store.proposals.get(found)
 
+    @needs("reviewer")
     def claim(
         self, proposal_id: str, actor: str, *, minutes: float = LEASE_MINUTES, force: bool = False
     ) -> Claim:
@@ -73,6 +82,7 @@ class Claiming:
                 self._store.events.append(actor, "claim.taken_over", proposal_id, holder=over)
             return self._take(proposal_id, actor, minutes, self._store.claims.clock())
 
+    @needs("reviewer")
     def renew(self, proposal_id: str, actor: str, *, minutes: float = LEASE_MINUTES) -> Claim:
         """Heartbeat: hold a proposal for so long from now on; one that ran out is taken again if it is still free.
 
@@ -82,13 +92,14 @@ class Claiming:
         """
         return self.claim(proposal_id, actor, minutes=minutes)
 
+    @needs("reviewer")
     def release(self, proposal_id: str, actor: str) -> bool:
         """Give a proposal back; False where the reviewer did not hold it."""
         with self._store.writing():
             held = self.holder(proposal_id)
             if held is None or held.holder != actor:
                 return False
-            self._store.claims.remove(proposal_id)
+            self._store.claims.end(proposal_id, actor)
             return True
 
     def holder(self, proposal_id: str) -> Claim | None:
@@ -102,11 +113,7 @@ class Claiming:
     def _take(self, proposal_id: str, actor: str, minutes: float, now: str) -> Claim:
         if not 0 < minutes <= MOST_MINUTES:
             raise InputError(f"A claim lasts more than 0 and at most {MOST_MINUTES:.0f} minutes.")
-        held = self._store.claims.of(proposal_id, now)
-        since = held.taken_at if held and held.holder == actor else now
-        return self._store.claims.save(
-            Claim(proposal_id=proposal_id, holder=actor, taken_at=since, until=_later(now, minutes))
-        )
+        return self._store.claims.take(proposal_id, actor, minutes, now)
 
     def _refuse_held(self, proposal_id: str, actor: str, force: bool) -> str | None:
         """Refuse what somebody else is looking at; gives whose claim was overridden."""
@@ -120,15 +127,30 @@ class Claiming:
             )
         return held.holder
 
-    def _undecided(self, proposal_id: str, verb: str) -> Proposal:
+    def _undecided(self, proposal_id: str, verb: Verb) -> Proposal:
+        """A proposal that is not decided yet; one in quarantine may be edited, which brings it back.
+
+        Raises:
+            InputError: it is decided already; the sentence says how to go on.
+        """
         proposal = self._store.proposals.get(proposal_id)
-        if proposal.status not in UNDECIDED:
-            how = f"by {proposal.decided_by}" if proposal.decided_by else "already"
-            undo = "" if proposal.status in ("published", "quarantined") else " Undo that first."
-            raise InputError(f"Cannot {verb} {proposal.id}: it was {proposal.status} {how}.{undo}")
-        return proposal
+        if proposal.status in UNDECIDED or (proposal.status == "quarantined" and verb == "edit"):
+            return proposal
+        how = f"by {proposal.decided_by}" if proposal.decided_by else "already"
+        if proposal.status == "quarantined":  # whoever decided on it before did not do that
+            how = f"({proposal.reason})"
+        raise InputError(f"Cannot {verb} {proposal.id}: it was {proposal.status} {how}. {_way_on(proposal)}")
 
 
-def _later(now: str, minutes: float) -> str:
-    at = datetime.fromisoformat(now) + timedelta(minutes=minutes)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _way_on(proposal: Proposal) -> str:
+    match proposal.status:
+        case "published":
+            return f"`winnow review revert {proposal.id}` proposes what takes it back."
+        case "quarantined":
+            edit = f", `winnow review edit {proposal.id}` with a text of your own"
+            return (
+                f"`winnow review undo {proposal.id}` brings it back as it was"
+                f"{'' if isinstance(proposal.operation, Delete) else edit}."
+            )
+        case _:
+            return f"Undo that first: `winnow review undo {proposal.id}`."

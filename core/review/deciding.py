@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
 from core.errors import ApplyError, InputError
 from core.experience import Delete, Evidence, Operation, Proposal, ProposalStatus, targets_of
 from core.library import Library
-from core.review.claiming import Claiming
+from core.review.claiming import Claiming, Verb
 from core.review.staging import Stage, stale
+from core.roles import needs
 from core.store.events import Entry, State
+from core.store.proposals import decided_meanwhile
 
 DECISIONS = {
     f"proposal.{name}" for name in ("approved", "rejected", "deferred", "edited", "rebased", "set_aside")
@@ -26,6 +28,7 @@ class Deciding(Claiming):
     somebody else holds the proposal.
     """
 
+    @needs("reviewer")
     def approve(
         self,
         proposal_id: str,
@@ -56,30 +59,15 @@ class Deciding(Claiming):
                 revision = self.edit(proposal_id, text, actor, revision=revision, force=force).revision
             return self._approve(Stage(self._store), proposal_id, actor, revision, reason, force)
 
-    def approve_all(
-        self, proposal_ids: Sequence[str], actor: str, *, reason: str = "", force: bool = False
-    ) -> list[Proposal]:
-        """Stage several proposals: all of them, or none.
-
-        Raises:
-            ApplyError: see `approve`; the first that does not fit is named.
-            BusyError: see `approve`.
-            InputError: see `approve`.
-        """
-        with self._store.writing():
-            stage = Stage(self._store)
-            return [self._approve(stage, i, actor, None, reason, force) for i in proposal_ids]
-
     def _approve(
         self, stage: Stage, proposal_id: str, actor: str, revision: int | None, reason: str, force: bool
     ) -> Proposal:
-        proposal = self._undecided(proposal_id, "approve")
+        proposal, over = self._looked_at(proposal_id, "approve", actor, revision, force)
         stage.add(proposal)
-        edited = proposal.edited_text
-        return self._decide(
-            proposal, "approved", reason.strip(), actor, revision, force, stage.library.version, edited=edited
-        )
+        edited, base = proposal.edited_text, stage.library.version
+        return self._decide(proposal, "approved", reason.strip(), actor, over, base, edited=edited)
 
+    @needs("reviewer")
     def edit(
         self, proposal_id: str, text: str, actor: str, *, revision: int | None = None, force: bool = False
     ) -> Proposal:
@@ -93,15 +81,13 @@ class Deciding(Claiming):
             InputError: it is decided already, or the text is not one.
         """
         with self._store.writing():
-            proposal = self._store.proposals.get(proposal_id)
-            if proposal.status != "quarantined":
-                proposal = self._undecided(proposal_id, "edit")
+            proposal, over = self._looked_at(proposal_id, "edit", actor, revision, force)
             changed = _with_text(proposal, text)
             if proposal.status == "quarantined":
                 changed = changed.model_copy(update={"status": "proposed", "reason": ""})
-            over = self._refuse_held(proposal_id, actor, force)
-            return self._write(changed, proposal, actor, revision, "proposal.edited", over, text=text)
+            return self._write(changed, actor, "proposal.edited", over, text=text)
 
+    @needs("reviewer")
     def rebase(
         self,
         proposal_id: str,
@@ -109,6 +95,7 @@ class Deciding(Claiming):
         *,
         text: str | None = None,
         revision: int | None = None,
+        version: int | None = None,
         force: bool = False,
     ) -> Proposal:
         """Base a stale proposal on the library as it is now; its evidence, its status and its history stay.
@@ -118,27 +105,40 @@ class Deciding(Claiming):
             actor: who looked at the new text.
             text: the reviewer's own text against the new one; None keeps the text as it is.
             revision: what the reviewer looked at.
+            version: the newest version when they looked at its text; None takes the text as it is now.
             force: do so although somebody else holds it.
 
         Raises:
-            ApplyError: what it changes is not live any more, or somebody decided meanwhile.
+            ApplyError: what it changes is not live any more or changed again since `version`, or somebody decided
+                meanwhile.
             BusyError: somebody else holds it.
             InputError: it is not stale, it is decided already, or the text is not one.
         """
         with self._store.writing():
-            proposal = self._undecided(proposal_id, "rebase")
+            proposal, over = self._looked_at(proposal_id, "rebase", actor, revision, force)
             library = self._store.versions.library()
             moved = stale(proposal, library)
             if not moved:
                 raise InputError(f"{proposal.id} is not stale: it fits version {library.version} as it is.")
-            over = self._refuse_held(proposal_id, actor, force)
             texts = {i: _live_text(proposal, i, library) for i in targets_of(proposal.operation)}
+            self._refuse_unseen(texts, version)
             fresh = proposal if text is None else _with_text(proposal, text)
             fresh = fresh.model_copy(update={"base_texts": texts, "base_version": library.version})
-            return self._write(
-                fresh, proposal, actor, revision, "proposal.rebased", over, moved=moved, text=text
-            )
+            return self._write(fresh, actor, "proposal.rebased", over, moved=moved, text=text)
 
+    def _refuse_unseen(self, texts: Mapping[str, str], version: int | None) -> None:
+        """Refuse texts that were other ones, or not there, in the version that was looked at."""
+        if version is None:
+            return
+        seen = self._store.versions.library(version).experiences
+        for experience_id, text in texts.items():
+            if experience_id not in seen or seen[experience_id].text != text:
+                raise ApplyError(
+                    f"The text of {experience_id} changed again since version {version}, which you looked at. "
+                    "Look at it as it is now, then decide."
+                )
+
+    @needs("reviewer")
     def reject(
         self, proposal_id: str, reason: str, actor: str, *, revision: int | None = None, force: bool = False
     ) -> Proposal:
@@ -152,9 +152,10 @@ class Deciding(Claiming):
         if not reason.strip():
             raise InputError(f"Say why {proposal_id} is rejected; the reason is kept with it.")
         with self._store.writing():
-            proposal = self._undecided(proposal_id, "reject")
-            return self._decide(proposal, "rejected", reason.strip(), actor, revision, force)
+            proposal, over = self._looked_at(proposal_id, "reject", actor, revision, force)
+            return self._decide(proposal, "rejected", reason.strip(), actor, over)
 
+    @needs("reviewer")
     def defer(
         self, proposal_id: str, reason: str, actor: str, *, revision: int | None = None, force: bool = False
     ) -> Proposal:
@@ -166,9 +167,10 @@ class Deciding(Claiming):
             InputError: it is decided already.
         """
         with self._store.writing():
-            proposal = self._undecided(proposal_id, "defer")
-            return self._decide(proposal, "deferred", reason.strip(), actor, revision, force)
+            proposal, over = self._looked_at(proposal_id, "defer", actor, revision, force)
+            return self._decide(proposal, "deferred", reason.strip(), actor, over)
 
+    @needs("reviewer")
     def undo(
         self, proposal_id: str, actor: str, *, revision: int | None = None, force: bool = False
     ) -> Proposal:
@@ -180,22 +182,28 @@ class Deciding(Claiming):
             InputError: it is published (that is undone by a new version), or there is nothing to undo.
         """
         with self._store.writing():
-            proposal = self._store.proposals.get(proposal_id)
-            if proposal.status == "published":
-                raise InputError(
-                    f"{proposal.id} is published in version {proposal.published_in} and stays there; "
-                    f"`winnow review revert {proposal.id}` proposes what takes it back, "
-                    f"`winnow rollback {(proposal.published_in or 1) - 1}` makes a new version without all of that one."
-                )
-            last = _last_decision(self._store.events.of(proposal_id))
-            if last is None:
-                raise InputError(f"{proposal.id} is {proposal.status}; there is no decision to undo.")
-            over = self._refuse_held(proposal_id, actor, force)
+            proposal, last, over = self._undoable(proposal_id, actor, revision, force)
             before = proposal.model_copy(update=_before(last, proposal))
-            return self._write(
-                before, proposal, actor, revision, UNDONE, over, was=proposal.status, undid=last.event.kind
-            )
+            return self._write(before, actor, UNDONE, over, was=proposal.status, undid=last.event.kind)
 
+    def _undoable(
+        self, proposal_id: str, actor: str, revision: int | None, force: bool
+    ) -> tuple[Proposal, Entry, str | None]:
+        """A proposal with the decision that an undo takes back, and whose claim that overrides; else see `undo`."""
+        proposal = self._store.proposals.get(proposal_id)
+        if proposal.status == "published":
+            raise InputError(
+                f"{proposal.id} is published in version {proposal.published_in} and stays there; "
+                f"`winnow review revert {proposal.id}` proposes what takes it back, "
+                f"`winnow rollback {proposal.published_in - 1 if proposal.published_in else 0}` makes a new version "
+                "without it."
+            )
+        last = _last_decision(self._store.events.of(proposal_id))
+        if last is None:
+            raise InputError(f"{proposal.id} is {proposal.status}; there is no decision to undo.")
+        return proposal, last, self._unmoved(proposal, actor, revision, force)
+
+    @needs("reviewer")
     def adopt(self, item_id: str, operation: Operation, actor: str, *, rationale: str = "") -> Proposal:
         """Make a proposal of something in the quarantine: a person says what was meant.
 
@@ -228,31 +236,43 @@ class Deciding(Claiming):
 
     # --- writing ---
 
+    def _looked_at(
+        self, proposal_id: str, verb: Verb, actor: str, revision: int | None, force: bool
+    ) -> tuple[Proposal, str | None]:
+        """A proposal that a decision can be made on, and whose claim that overrides.
+
+        Raises:
+            ApplyError: it was changed since `revision`.
+            BusyError: somebody else holds it.
+            InputError: it is decided already.
+        """
+        proposal = self._undecided(proposal_id, verb)
+        return proposal, self._unmoved(proposal, actor, revision, force)
+
+    def _unmoved(self, proposal: Proposal, actor: str, revision: int | None, force: bool) -> str | None:
+        if revision is not None and proposal.revision != revision:
+            raise decided_meanwhile(proposal)
+        return self._refuse_held(proposal.id, actor, force)
+
     def _decide(
         self,
         proposal: Proposal,
         status: ProposalStatus,
         reason: str,
         actor: str,
-        revision: int | None,
-        force: bool,
+        over: str | None,
         base: int | None = None,
         **data: JsonValue,
     ) -> Proposal:
-        over = self._refuse_held(proposal.id, actor, force)
         changed = proposal.model_copy(update={"status": status, "reason": reason})
-        done = self._write(
-            changed, proposal, actor, revision, f"proposal.{status}", over, base=base, reason=reason, **data
-        )
-        self._store.claims.remove(proposal.id)
+        done = self._write(changed, actor, f"proposal.{status}", over, base=base, reason=reason, **data)
+        self._store.claims.end(proposal.id, actor)
         return done
 
     def _write(
         self,
         changed: Proposal,
-        looked_at: Proposal,
         actor: str,
-        revision: int | None,
         event: str,
         over: str | None,
         *,
@@ -264,8 +284,7 @@ class Deciding(Claiming):
         decided = changed.model_copy(update={"decided_by": actor, "decided_at": at})
         told = {"base": self._store.versions.head() if base is None else base, **data}
         told |= {"over": over} if over else {}
-        seen = looked_at.revision if revision is None else revision
-        return self._store.proposals.decide(decided, seen, actor, event, **told)
+        return self._store.proposals.decide(decided, changed.revision, actor, event, **told)
 
 
 def _last_decision(log: Sequence[Entry]) -> Entry | None:

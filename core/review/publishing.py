@@ -11,7 +11,9 @@ from core.record import Record
 from core.review.differences import Difference, differences, library_tokens
 from core.review.reverting import reversal
 from core.review.staging import change_of, staged, stale
+from core.roles import LOCAL, Role, needs
 from core.store import Store
+from core.store.labels import Expected, Label
 
 NAMED = 5
 """So many of the things that moved are named; the others are counted."""
@@ -31,8 +33,10 @@ class Preview(Record):
 class Publishing:
     """Versions of one workspace's library."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, role: Role = LOCAL) -> None:
+        """`role` is that of whoever calls: what it may not do, it is refused."""
         self._store = store
+        self.role: Role = role
 
     def staged(self, only: Sequence[str] | None = None) -> list[Proposal]:
         """What the next version would take in, in the order in which it was proposed.
@@ -62,6 +66,7 @@ class Publishing:
             tokens_after=library_tokens(applied.library),
         )
 
+    @needs("publisher")
     def publish(
         self, message: str, actor: str, *, parent: int | None = None, only: Sequence[str] | None = None
     ) -> Version:
@@ -120,6 +125,7 @@ class Publishing:
                 raise ApplyError(f"{proposal.id} does not fit: {e} Undo it, then publish again.") from e
         return Applied(draft.library(), tuple(touched), draft.next_number)
 
+    @needs("publisher")
     def rollback(self, number: int, actor: str, *, message: str = "", parent: int | None = None) -> Version:
         """Make a new version that reads as version `number` did; nothing is erased, and what was earned since stays.
 
@@ -147,6 +153,7 @@ class Publishing:
                 event="version.rolled_back",
             )
 
+    @needs("reviewer")
     def revert(self, proposal_id: str, actor: str) -> list[Proposal]:
         """Propose what takes a published proposal back; it is reviewed and published like any other.
 
@@ -156,13 +163,33 @@ class Publishing:
         with self._store.writing():
             proposal = self._store.proposals.get(proposal_id)
             if proposal.published_in is None:
-                raise InputError(
-                    f"{proposal.id} is {proposal.status}, not published; `winnow review undo {proposal.id}` takes a "
-                    "decision back."
-                )
+                decided = proposal.status in ("approved", "rejected")
+                way = f"; `winnow review undo {proposal.id}` takes the decision back" if decided else ""
+                raise InputError(f"{proposal.id} is {proposal.status}, not published{way}.")
             versions = self._store.versions
             made = reversal(proposal, versions.library(proposal.published_in - 1), versions.library())
             return [self._store.proposals.get(i) for i in self._store.proposals.add(made, actor)]
+
+    @needs("publisher")
+    def set_label(
+        self,
+        name: str,
+        version: int,
+        actor: str,
+        *,
+        protect: bool | None = None,
+        force: bool = False,
+        expected: Expected = "anything",
+    ) -> Label:
+        """Point a label at a version, if it points at the expected one; see `core.store.labels.Labels.set`."""
+        return self._store.labels.set(name, version, actor, protect=protect, force=force, expected=expected)
+
+    @needs("publisher")
+    def remove_label(
+        self, name: str, actor: str, *, force: bool = False, expected: Expected = "anything"
+    ) -> Label:
+        """Take a label away, if it points at the expected version; see `core.store.labels.Labels.remove`."""
+        return self._store.labels.remove(name, actor, force=force, expected=expected)
 
     def origin(self, experience_id: str) -> tuple[Experience, list[Proposal]]:
         """An experience as it was last, and the proposals that made it so, the newest first.

@@ -104,10 +104,14 @@ class Stage:
             ApplyError: it is stale, changes what another one on the stage changes, or the library cannot take it.
         """
         if moved := stale(proposal, self.library):
-            raise ApplyError(
-                f"{proposal.id} is stale: {moved}. Reject it, or rebase it on the new text: "
-                f"winnow review rebase {proposal.id}"
+            there = self.library.experiences
+            gone = any(i not in there or there[i].status != "live" for i in proposal.base_texts)
+            way = (
+                "or propose what you mean anew"
+                if gone
+                else f"or rebase it on the new text: winnow review rebase {proposal.id}"
             )
+            raise ApplyError(f"{proposal.id} is stale: {moved}. Reject it, {way}.")
         self._refuse_rival(proposal)
         self._alone.check(proposal.effective)  # first alone, so that the message names what is live already
         try:

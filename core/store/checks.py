@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import closing
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from core.job import ENDED
+from core.store.claims import later
 from core.store.integrity import (
     Finding,
     Mend,
@@ -29,7 +29,7 @@ from core.store.replay import compare
 from core.store.store import Store
 
 RESTORE = "Restore a backup: winnow restore FILE."
-AHEAD = timedelta(minutes=5)
+AHEAD_MINUTES = 5.0
 """Events this far in the future mean that a clock is, or was, wrong."""
 FREE_SHARE, FREE_PAGES = 4, 1000
 """A file is worth writing anew when a quarter of it, and this many pages, are empty."""
@@ -118,15 +118,11 @@ def _leases(store: Store) -> Iterator[Finding]:
 
 
 def _times(store: Store) -> Iterator[Finding]:
-    latest = _later(store.events.clock(), AHEAD)
+    latest = later(store.events.clock(), AHEAD_MINUTES)
     for event in store.events.newest(1):
         if event.at > latest:
             how = f"Set the clock of this machine, or wait: here it is {store.events.clock()}."
             yield Finding(what=f"an event of the future ({event.at})", where=f"event {event.id}", how=how)
-
-
-def _later(at: str, more: timedelta) -> str:
-    return (datetime.fromisoformat(at) + more).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _redactions(store: Store) -> Iterator[Finding]:

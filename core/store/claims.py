@@ -1,15 +1,21 @@
-"""Which reviewer is looking at which proposal. A claim is a lease: it ends by itself."""
+"""Which reviewer is looking at which proposal. A claim is a lease: it ends by itself.
+
+What is taken, held for longer and given back is in the log under the subject "claims", away from the decisions on the
+proposals: a heartbeat is no decision.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from datetime import datetime, timedelta
 
 from core.record import Record
 from core.store.database import Database
-from core.store.events import Clock
+from core.store.events import Clock, Events
 
 COLUMNS = "proposal_id, holder, taken_at, until"
+SUBJECT = "claims"
 
 
 class Claim(Record):
@@ -22,21 +28,61 @@ class Claim(Record):
     """UTC, ISO 8601; from then on it is anybody's again."""
 
 
+def after(before: Claim | None, proposal_id: str, holder: str, minutes: float, at: str) -> Claim:
+    """The claim on a proposal once somebody takes it: who holds it already goes on holding it.
+
+    Args:
+        before: the claim that there is, though it may have run out.
+        proposal_id: on what.
+        holder: who takes it.
+        minutes: how long from now.
+        at: now, UTC, ISO 8601.
+    """
+    goes_on = before is not None and before.holder == holder and before.until > at
+    since = before.taken_at if before is not None and goes_on else at
+    return Claim(proposal_id=proposal_id, holder=holder, taken_at=since, until=later(at, minutes))
+
+
+def later(at: str, minutes: float) -> str:
+    """So many minutes after a time, both UTC, ISO 8601."""
+    return (datetime.fromisoformat(at) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class Claims:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._events = Events(database, clock)
         self.clock = clock
 
-    def save(self, claim: Claim) -> Claim:
-        """Put a claim in the place of whatever claim there was on its proposal."""
+    def take(self, proposal_id: str, holder: str, minutes: float, at: str) -> Claim:
+        """Put a claim in the place of whatever claim there was on a proposal; see `after`."""
         with self._database.writing():
-            self._database.execute("DELETE FROM claims WHERE proposal_id = ?", claim.proposal_id)
+            row = self._database.row(f"SELECT {COLUMNS} FROM claims WHERE proposal_id = ?", proposal_id)
+            before = Claim(**row) if row else None
+            claim = after(before, proposal_id, holder, minutes, at)
+            if claim == before:
+                return claim
+            self._database.execute("DELETE FROM claims WHERE proposal_id = ?", proposal_id)
             self._database.insert("claims", claim.model_dump())
+            renewed = before is not None and claim.taken_at == before.taken_at
+            self._events.append(
+                holder,
+                "claim.renewed" if renewed else "claim.taken",
+                SUBJECT,
+                {"claim": {"proposal_id": proposal_id, "minutes": minutes}},
+                at,
+                proposal=proposal_id,
+                minutes=minutes,
+            )
         return claim
 
-    def remove(self, proposal_id: str) -> None:
+    def end(self, proposal_id: str, actor: str) -> None:
+        """Take away the claim on a proposal, whoever has it, if there is one."""
         with self._database.writing():
-            self._database.execute("DELETE FROM claims WHERE proposal_id = ?", proposal_id)
+            if self._database.execute("DELETE FROM claims WHERE proposal_id = ?", proposal_id):
+                self._events.append(
+                    actor, "claim.ended", SUBJECT, {"unclaimed": proposal_id}, proposal=proposal_id
+                )
 
     def of(self, proposal_id: str, now: str) -> Claim | None:
         """The claim on a proposal that has not run out; None where it is free."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
-from core.errors import InputError, NotFoundError
+from core.errors import ApplyError, InputError, NotFoundError
 from core.record import Record
 from core.store.database import Database, Row
 from core.store.events import Events
@@ -14,6 +15,10 @@ PROTECTED = ("production",)
 
 RESERVED = ("newest", "latest", "head")
 """They would say something that a label does not do: move by themselves."""
+
+
+Expected = int | Literal["anything", "nothing"]
+"""Where a label points as far as the one who moves it knows; nothing where it is not there yet."""
 
 
 class Label(Record):
@@ -46,9 +51,16 @@ class Labels:
         return _label(row) if row else None
 
     def set(
-        self, name: str, version: int, actor: str, *, protect: bool | None = None, force: bool = False
+        self,
+        name: str,
+        version: int,
+        actor: str,
+        *,
+        protect: bool | None = None,
+        force: bool = False,
+        expected: Expected = "anything",
     ) -> Label:
-        """Point a label at a version; where it does so already, nothing changes.
+        """Point a label at a version; where it does so already, nothing changes, whatever was expected.
 
         Args:
             name: letters, digits, dots, dashes and underscores; it starts with a letter.
@@ -57,10 +69,12 @@ class Labels:
             protect: whether it is protected from now on; None keeps that as it is (a new one is protected if it is
                 called `production`).
             force: move it although it is protected.
+            expected: where it points when it is moved (compare and swap).
 
         Raises:
             InputError: it is no name, or it is protected.
             NotFoundError: there is no such version.
+            ApplyError: it points elsewhere than expected; the message says where, since when and by whom.
         """
         _check_name(name)
         with self._database.writing():
@@ -69,6 +83,7 @@ class Labels:
             protected = protect if protect is not None else was.protected if was else name in PROTECTED
             if was and (was.version, was.protected) == (version, protected):
                 return was
+            _refuse_moved(name, was, expected)
             _refuse_protected(was, force, f"winnow label set {name} {version} --force")
             at = self._events.clock()
             label = Label(name=name, version=version, protected=protected, moved_by=actor, moved_at=at)
@@ -86,17 +101,19 @@ class Labels:
             )
         return label
 
-    def remove(self, name: str, actor: str, *, force: bool = False) -> Label:
+    def remove(self, name: str, actor: str, *, force: bool = False, expected: Expected = "anything") -> Label:
         """Take a label away; gives what it was.
 
         Raises:
             NotFoundError: there is no such label.
             InputError: it is protected.
+            ApplyError: it points elsewhere than expected.
         """
         with self._database.writing():
             was = self.find(name)
             if was is None:
                 raise NotFoundError(f"There is no label {name!r}; `winnow label list` shows them.")
+            _refuse_moved(name, was, expected)
             _refuse_protected(was, force, f"winnow label remove {name} --force")
             self._database.execute("DELETE FROM labels WHERE name = ?", name)
             self._events.append(actor, "label.removed", name, {"label": None}, was=was.version)
@@ -106,6 +123,18 @@ class Labels:
         newest = self._database.value("SELECT max(number) FROM versions")
         if not 0 <= version <= newest:
             raise NotFoundError(f"There is no version {version}; the newest is {newest}.")
+
+
+def _refuse_moved(name: str, was: Label | None, expected: Expected) -> None:
+    if expected == "anything" or (was.version if was else "nothing") == expected:
+        return
+    there = (
+        f"points at version {was.version} since {was.moved_by} moved it at {was.moved_at}"
+        if was
+        else "is not there"
+    )
+    meant = "you expected no such label" if expected == "nothing" else f"you expected version {expected}"
+    raise ApplyError(f"The label {name} {there}, but {meant}; nothing was changed.")
 
 
 def _refuse_protected(was: Label | None, force: bool, command: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -30,6 +31,8 @@ COLUMNS = "id, run_id, body, extractor, " + ", ".join(sorted(DECIDED))
 TOLD = (DECIDED - {"decided_by", "decided_at", "revision"}) | {"base_version", "base_texts"}
 """What the log tells of a decision, before and after; who, when and the revision stand beside it."""
 
+SET_ASIDE = "quarantine.set_aside"
+
 STALE = (
     "status IN ('proposed', 'deferred', 'approved') AND EXISTS (SELECT 1 FROM json_each(body, '$.base_texts') b"
     " LEFT JOIN experience_states s ON s.experience_id = b.key AND s.to_version IS NULL"
@@ -49,6 +52,18 @@ class QuarantinedItem(Record):
     """What a person made of it."""
 
 
+class Open(NamedTuple):
+    """A proposal that is undecided or staged, without what is behind it."""
+
+    id: str
+    status: str
+    op: str
+    domain: str
+    text: str
+    """The reviewer's own, if there is one; empty for a delete."""
+    targets: tuple[str, ...]
+
+
 class Proposals:
     def __init__(self, database: Database, events: Events) -> None:
         self._database = database
@@ -62,30 +77,49 @@ class Proposals:
             for proposal in proposals:
                 number += 1
                 proposal_id = f"P-{number:04d}"
-                self._database.insert("proposals", _row(proposal, proposal_id, number))
-                made = proposal.model_copy(update={"id": proposal_id}).model_dump(mode="json")
+                made = proposal.model_copy(update={"id": proposal_id})
+                self._database.insert("proposals", proposal_row(made))
+                state = {"made": made.model_dump(mode="json")}
                 self._events.append(
                     actor,
                     "proposal.made",
                     proposal_id,
-                    {"made": made},
+                    state,
                     run=proposal.run_id,
                     op=proposal.operation.op,
                 )
                 ids.append(proposal_id)
         return ids
 
-    def quarantine(self, items: Sequence[Quarantined]) -> None:
+    def quarantine(self, items: Sequence[Quarantined], actor: str = "winnow") -> list[str]:
+        """Keep what could not become a proposal; gives the names that it can be called by.
+
+        Args:
+            items: each with its reason and the raw reply.
+            actor: who set it aside.
+        """
+        ids = []
         with self._database.writing():
+            number = self._last_set_aside()
             for item in items:
-                row = {
-                    "run_id": item.run_id,
-                    "reason": item.reason,
-                    "raw": item.raw,
-                    "group_ids": canonical_json(list(item.group_ids)),
-                    "at": self._events.clock(),
-                }
-                self._database.insert("quarantine", row)
+                number += 1
+                item_id, at = f"Q-{number:04d}", self._events.clock()
+                self._database.insert(
+                    "quarantine", quarantine_row(QuarantinedItem(id=item_id, item=item, at=at))
+                )
+                state = {"set_aside": item.model_dump(mode="json")}
+                data: dict[str, JsonValue] = {"run": item.run_id, "reason": item.reason}
+                self._events.append(actor, SET_ASIDE, item_id, state, at, **data)
+                ids.append(item_id)
+        return ids
+
+    def _last_set_aside(self) -> int:
+        """The highest number that was ever given: a run that is discarded takes its rows away, not their names."""
+        there = int(self._database.value("SELECT coalesce(max(id), 0) FROM quarantine"))
+        told = self._database.value(
+            "SELECT subject FROM events WHERE kind = ? ORDER BY id DESC LIMIT 1", SET_ASIDE
+        )
+        return max(there, number_of(told or ""))
 
     def quarantined(self, limit: int = 200) -> list[Quarantined]:
         rows = self._database.rows(
@@ -135,7 +169,9 @@ class Proposals:
             self._database.execute(
                 "UPDATE quarantine SET proposal_id = ? WHERE id = ?", proposal_id, number_of(item_id)
             )
-            self._events.append(actor, "quarantine.adopted", item_id, proposal=proposal_id)
+            self._events.append(
+                actor, "quarantine.adopted", item_id, {"adopted": proposal_id}, proposal=proposal_id
+            )
         return proposal_id
 
     def get(self, proposal_id: str) -> Proposal:
@@ -186,6 +222,16 @@ class Proposals:
         )
         return {row["status"]: row["n"] for row in rows}
 
+    def open(self) -> list[Open]:
+        """Every proposal that is undecided or staged, in the order in which they were made."""
+        rows = self._database.rows(
+            "SELECT id, status, op, domain, coalesce(edited_text, json_extract(body, '$.operation.text'), '') AS text,"
+            " coalesce(json_extract(body, '$.operation.experience_ids'),"
+            " json_array(json_extract(body, '$.operation.experience_id'))) AS targets FROM proposals"
+            " WHERE status IN ('proposed', 'deferred', 'approved') ORDER BY number"
+        )
+        return [Open(**{**row, "targets": tuple(filter(None, json.loads(row["targets"])))}) for row in rows]
+
     def every(self) -> list[Proposal]:
         """All proposals in the order in which they were made."""
         return [
@@ -212,7 +258,7 @@ class Proposals:
         with self._database.writing():
             before = self.get(proposal.id)
             if before.revision != revision:
-                raise _decided_meanwhile(before)
+                raise decided_meanwhile(before)
             self._database.execute(
                 f"UPDATE proposals SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
                 *(*values.values(), proposal.id),
@@ -237,7 +283,8 @@ class Proposals:
         return decided
 
 
-def _decided_meanwhile(now: Proposal) -> ApplyError:
+def decided_meanwhile(now: Proposal) -> ApplyError:
+    """That a proposal is another one than the one that was looked at."""
     who = now.decided_by or "somebody"
     return ApplyError(
         f"{now.id} was changed meanwhile: {who} made it {now.status}. Look at it again, then decide."
@@ -255,10 +302,11 @@ def strength(proposal: Proposal) -> float:
     return 1 - min((f.p_corrected for f in proposal.evidence.findings), default=1.0)
 
 
-def _row(proposal: Proposal, proposal_id: str, number: int) -> Row:
+def proposal_row(proposal: Proposal) -> Row:
+    """The row of a proposal; its number is the one in its id."""
     return {
-        "id": proposal_id,
-        "number": number,
+        "id": proposal.id,
+        "number": number_of(proposal.id),
         "run_id": proposal.run_id,
         "op": proposal.operation.op,
         "domain": getattr(proposal.operation, "domain", None) or "",
@@ -276,6 +324,19 @@ def _body(proposal: Proposal) -> str:
 def _proposal(row: Row) -> Proposal:
     body = json.loads(row.pop("body"))
     return Proposal(**body, **row)
+
+
+def quarantine_row(held: QuarantinedItem) -> Row:
+    """The row of something in the quarantine."""
+    return {
+        "id": number_of(held.id),
+        "run_id": held.item.run_id,
+        "reason": held.item.reason,
+        "raw": held.item.raw,
+        "group_ids": canonical_json(list(held.item.group_ids)),
+        "at": held.at,
+        "proposal_id": held.proposal_id,
+    }
 
 
 QUARANTINE = "id, reason, raw, run_id, group_ids, at, proposal_id"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import InputError, NotFoundError
+from core.errors import ApplyError, InputError, NotFoundError
 from core.workspace import Workspace
 from tests.make import publish
 
@@ -80,6 +80,58 @@ def test_a_label_of_a_version_that_is_not_there_is_refused(two_versions: Workspa
         two_versions.store.labels.set("trial", 3, "ann")
     with pytest.raises(NotFoundError, match="no label 'trial'"):
         two_versions.store.labels.remove("trial", "ann")
+
+
+def test_of_two_who_move_a_label_at_once_the_second_is_told_where_it_points_now(
+    two_versions: Workspace,
+) -> None:
+    labels = two_versions.store.labels
+    labels.set("trial", 0, "ann")
+    labels.set("trial", 1, "ann", expected=0)
+    dump = two_versions.store.dump()
+    for attempt in (
+        lambda: labels.set("trial", 2, "bob", expected=0),
+        lambda: labels.remove("trial", "bob", expected=0),
+    ):
+        with pytest.raises(
+            ApplyError,
+            match=r"trial points at version 1 since ann moved it at .*, but you expected version 0",
+        ):
+            attempt()
+    with pytest.raises(ApplyError, match="but you expected no such label; nothing was changed"):
+        labels.set("trial", 2, "bob", expected="nothing")
+    assert two_versions.store.dump() == dump
+    assert labels.set("trial", 2, "bob", expected=1).version == 2
+    labels.remove("trial", "bob", expected=2)
+
+
+def test_a_label_that_was_taken_away_meanwhile_is_not_set_again_by_who_expects_it(
+    two_versions: Workspace,
+) -> None:
+    labels = two_versions.store.labels
+    with pytest.raises(ApplyError, match="The label trial is not there, but you expected version 1"):
+        labels.set("trial", 2, "bob", expected=1)
+    assert labels.set("trial", 2, "bob", expected="nothing").version == 2
+
+
+def test_a_label_that_points_there_already_is_left_alone_whatever_was_expected(
+    two_versions: Workspace,
+) -> None:
+    labels = two_versions.store.labels
+    was = labels.set("trial", 2, "ann")
+    assert labels.set("trial", 2, "bob", expected=1) == was, (
+        "told once, sent twice: the second is no conflict"
+    )
+
+
+def test_a_protected_label_is_moved_by_who_insists_and_knows_where_it_points(two_versions: Workspace) -> None:
+    labels = two_versions.store.labels
+    labels.set("production", 1, "ann")
+    with pytest.raises(ApplyError, match="expected version 0"):
+        labels.set("production", 2, "bob", expected=0, force=True)
+    with pytest.raises(InputError, match="protected"):
+        labels.set("production", 2, "bob", expected=1)
+    assert labels.set("production", 2, "bob", expected=1, force=True).version == 2
 
 
 def test_moves_are_in_the_log_with_where_it_was_and_the_same_again_is_not(two_versions: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""The log alone gives the state, whatever was done; and a rollback gives every text back, byte for byte."""
+"""The log alone gives the tables, byte for byte, whatever was done; and a rollback gives every text back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 from core.errors import WinnowError
 from core.experience import Add, Delete, Merge, Modify, Operation, Quarantined
 from core.migrations import MIGRATIONS
-from core.store.replay import compare, replay
+from core.record import canonical_json
+from core.settings import RunConfig
+from core.store.needle import Needle
+from core.store.replay import NAMES, compare, replay, rows
 from core.workspace import Workspace
-from tests.make import propose, publish, ticking
+from tests.make import add_tasks, make_task, propose, publish, ticking
 
 TEXTS = st.text(min_size=1, max_size=40).filter(lambda t: t.strip() and "\x00" not in t)
 """Anything that a reviewer may write: right-to-left, emoji, line breaks, ${x}."""
@@ -64,7 +67,11 @@ class Hand:
             self.next,
             self.adopt,
             self.set_aside,
+            self.quarantine,
+            self.claim,
+            self.release,
         ]
+        self.who = ("ann", "bob")[pick // 3 % 2]
         with self.refused():
             commands[command % len(commands)](pick, text)
 
@@ -93,33 +100,34 @@ class Hand:
         propose(self.workspace, made[pick % len(made)])
 
     def approve(self, pick: int, text: str) -> None:
-        self.workspace.review.approve(self.proposal(pick), "ann", text=text if pick % 3 == 0 else None)
+        mine = text if pick % 3 == 0 else None
+        self.workspace.review.approve(self.proposal(pick), self.who, text=mine, force=pick % 7 == 0)
 
     def publish(self, pick: int, text: str) -> None:
         staged = [p.id for p in self.workspace.review.staged()]
-        self.workspace.review.publish(text, "bob", only=staged[: 1 + pick % 3] if pick % 2 else None)
+        self.workspace.review.publish(text, self.who, only=staged[: 1 + pick % 3] if pick % 2 else None)
 
     def edit(self, pick: int, text: str) -> None:
-        self.workspace.review.edit(self.proposal(pick), text, "bob")
+        self.workspace.review.edit(self.proposal(pick), text, self.who)
 
     def reject(self, pick: int, text: str) -> None:
-        self.workspace.review.reject(self.proposal(pick), text, "ann")
+        self.workspace.review.reject(self.proposal(pick), text, self.who)
 
     def defer(self, pick: int, text: str) -> None:
-        self.workspace.review.defer(self.proposal(pick), text, "bob")
+        self.workspace.review.defer(self.proposal(pick), text, self.who)
 
     def undo(self, pick: int, text: str) -> None:
-        self.workspace.review.undo(self.proposal(pick), "cem")
+        self.workspace.review.undo(self.proposal(pick), self.who)
 
     def rebase(self, pick: int, text: str) -> None:
-        self.workspace.review.rebase(self.proposal(pick), "ann", text=text if pick % 2 else None)
+        self.workspace.review.rebase(self.proposal(pick), self.who, text=text if pick % 2 else None)
 
     def rollback(self, pick: int, text: str) -> None:
         head = self.workspace.store.versions.head()
         self.workspace.review.rollback(pick % (head + 1), "ann", message=text)
 
     def revert(self, pick: int, text: str) -> None:
-        self.workspace.review.revert(self.proposal(pick), "ann")
+        self.workspace.review.revert(self.proposal(pick), self.who)
 
     def label(self, pick: int, text: str) -> None:
         head = self.workspace.store.versions.head()
@@ -130,14 +138,24 @@ class Hand:
             self.workspace.store.labels.set(name, pick % (head + 1), "ann", force=pick % 3 > 0)
 
     def next(self, pick: int, text: str) -> None:
-        self.workspace.review.next(("ann", "bob")[pick % 2], minutes=1)
+        self.workspace.review.next(self.who, minutes=1 + pick / 7, skip=[self.proposal(pick)] * (pick % 2))
+
+    def claim(self, pick: int, text: str) -> None:
+        """A clock that ticks at each look: some claims have run out when the next one looks."""
+        self.workspace.review.claim(
+            self.proposal(pick), self.who, minutes=(0.01, 0.2, 5)[pick % 3], force=pick % 2 > 0
+        )
+
+    def release(self, pick: int, text: str) -> None:
+        self.workspace.review.release(self.proposal(pick), self.who)
+
+    def quarantine(self, pick: int, text: str) -> None:
+        self.workspace.store.proposals.quarantine(
+            [Quarantined(reason="no such id", raw=text)] * (1 + pick % 2)
+        )
 
     def adopt(self, pick: int, text: str) -> None:
-        store = self.workspace.store
-        with store.writing():  # refused, both go
-            store.proposals.quarantine([Quarantined(reason="no such id", raw=text)])
-            found, total = store.proposals.quarantine_page()
-            self.workspace.review.adopt(found[pick % total].id, Add(text=text), "ann")
+        self.workspace.review.adopt(f"Q-{1 + pick % 4:04d}", Add(text=text), self.who)
 
     def set_aside(self, pick: int, text: str) -> None:
         """What discarding a run does with the proposals that were drawn from it."""
@@ -147,10 +165,27 @@ class Hand:
             self.workspace.store.proposals.decide(gone, now.revision, "cem", "proposal.set_aside")
 
 
+def stored(workspace: Workspace, table: str) -> list[str]:
+    """The rows of a table, column for column."""
+    return sorted(canonical_json(row) for row in workspace.store._database.rows(f"SELECT * FROM {table}"))
+
+
+def assert_rebuilt(workspace: Workspace) -> None:
+    """What the log alone gives is what is stored, byte for byte; and the doctor says so."""
+    told = replay(workspace.store.events.every())
+    assert told.unread == []
+    for table, expected in rows(told).items():
+        there = stored(workspace, table)
+        if table == "versions":
+            there = [row for row in there if '"number":0' not in row]
+        assert sorted(map(canonical_json, expected)) == there, table
+    assert compare(workspace.store) == []
+
+
 NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 """Shrinking would copy a workspace and write to it for minutes."""
 
-COMMANDS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 30), TEXTS), min_size=5, max_size=30)
+COMMANDS = st.lists(st.tuples(st.integers(0, 17), st.integers(0, 30), TEXTS), min_size=5, max_size=40)
 
 
 @settings(max_examples=40, deadline=None, phases=NO_SHRINK)
@@ -166,65 +201,205 @@ def test_whatever_was_done_the_log_gives_the_tables_and_a_rollback_every_byte(
             versions = workspace.store.versions
             if versions.head() == len(texts):
                 texts.append({e.id: e.text for e in versions.library()})
-        assert compare(workspace.store) == []
+        assert_rebuilt(workspace)
         number = back % len(texts)
         with hand.refused():
             workspace.review.rollback(number, "ann")
         assert {e.id: e.text for e in workspace.store.versions.library()} == texts[number]
         for old, expected in enumerate(texts):
             assert {e.id: e.text for e in workspace.store.versions.library(old)} == expected
-        assert compare(workspace.store) == []
+        assert_rebuilt(workspace)
 
 
 # -- what a change behind the log's back looks like -----------------------------------------------
 
 
-def spoil(workspace: Workspace, sql: str) -> None:
-    with workspace.store.writing():
-        workspace.store.runs._database.execute(sql)
-
-
-@pytest.mark.parametrize(
-    ("sql", "told"),
-    [
-        (
-            "UPDATE proposals SET status = 'rejected' WHERE id = 'P-0002'",
-            "Proposal P-0002 has status 'rejected', but",
-        ),
-        (
-            "DELETE FROM proposals WHERE id = 'P-0002'",
-            "The log tells of proposal P-0002, which is not in its table.",
-        ),
-        (
-            "UPDATE versions SET message = 'other' WHERE number = 1",
-            "Version 1 has message 'other', but the log says",
-        ),
-        (
-            "UPDATE experience_states SET text = 'Other.'",
-            "Experience E-0001 as of version 1 has text 'Other.', but",
-        ),
-        (
-            "UPDATE experience_states SET to_version = 1",
-            "Experience E-0001 is so from version 1 to 1, but the log",
-        ),
-        ("DELETE FROM experience_states", "The log tells of experience E-0001, which is not in its table."),
-        ("UPDATE labels SET version = 0", "Label trial has version 0, but the log says 1."),
-        (
-            "INSERT INTO labels VALUES ('x', 1, 0, 'ann', '2026-01-01T00:00:00Z')",
-            "The table has label x, which the log does not tell of.",
-        ),
-    ],
-)
-def test_a_table_that_was_changed_without_the_log_is_told_in_a_sentence(
-    workspace: Workspace, sql: str, told: str
-) -> None:
-    publish(workspace, "First lesson.")
-    propose(workspace, "Second lesson.")
+@pytest.fixture
+def everything(workspace: Workspace) -> Workspace:
+    """A workspace with something in each table that the log rebuilds."""
+    publish(workspace, "First lesson.", "Second lesson.")
+    publish(workspace, Modify(experience_id="E-0001", text="Changed."))
+    propose(workspace, "Third lesson.")
+    workspace.store.proposals.quarantine(
+        [Quarantined(reason="no such id", raw="{}", group_ids=("R1-0001",))] * 2
+    )
+    workspace.review.adopt("Q-0001", Add(text="Adopted."), "ann")
+    workspace.review.claim("P-0004", "bob")
     workspace.store.labels.set("trial", 1, "ann")
     assert compare(workspace.store) == []
-    spoil(workspace, sql)
-    [line] = compare(workspace.store)
-    assert line.startswith(told)
+    return workspace
+
+
+class _BackError(Exception):
+    """Takes back what was spoilt."""
+
+
+def spoilt(workspace: Workspace, sql: str, *values: object) -> list[str]:
+    """What the comparison says once a statement changed something; it is taken back then."""
+    said: list[str] = []
+    with suppress(_BackError), workspace.store.writing():
+        workspace.store._database.execute("PRAGMA defer_foreign_keys = ON")
+        workspace.store._database.execute(sql, *values)
+        said = compare(workspace.store)
+        raise _BackError
+    return said
+
+
+def other(value: object) -> object:
+    """A value of the same kind that is another one."""
+    if isinstance(value, str):
+        return (
+            canonical_json({**json.loads(value), "rationale": "Other."}) if value[:1] == "{" else f"{value}x"
+        )
+    return 7 if value is None else value + 1000 if isinstance(value, int) else value / 2 + 0.1  # type: ignore[operator]
+
+
+def test_whatever_value_of_whatever_row_is_changed_the_row_is_named_and_the_column(
+    everything: Workspace,
+) -> None:
+    seen = 0
+    for table, name in NAMES.items():
+        for row in everything.store._database.rows(f"SELECT rowid AS place, * FROM {table}"):
+            place = row.pop("place")
+            for column, value in row.items():
+                if table == "versions" and row["number"] == 0 and column in ("author", "message"):
+                    continue  # nobody made it, so nobody is told of
+                new = str(other(value)) if column in TEXTS_WHERE_NONE and value is None else other(value)
+                lines = spoilt(everything, f"UPDATE {table} SET {column} = ? WHERE rowid = ?", new, place)
+                called = name.format(**row)
+                either = (called, name.format(**row | {column: new}))
+                assert any(called in small(line) for line in lines), f"{table}.{column}"
+                assert all(any(one in small(line) for one in either) for line in lines), lines
+                if column not in KEYS:
+                    assert any(
+                        f"has {column if column != 'body' else 'rationale'} " in line for line in lines
+                    )
+                seen += 1
+    assert seen > 100
+
+
+def small(line: str) -> str:
+    return line[:1].lower() + line[1:]
+
+
+KEYS = ("id", "number", "proposal_id", "name", "experience_id", "from_version")
+"""Columns that a row may be called by: it is missed then, and another one is found."""
+
+TEXTS_WHERE_NONE = (
+    "run_id",
+    "edited_text",
+    "decided_by",
+    "decided_at",
+    "experience_id",
+    "merged_into",
+    "proposal_id",
+)
+
+
+@pytest.mark.parametrize("table", NAMES)
+def test_a_row_that_is_gone_is_named(everything: Workspace, table: str) -> None:
+    for row in everything.store._database.rows(f"SELECT rowid AS place, * FROM {table}"):
+        lines = spoilt(everything, f"DELETE FROM {table} WHERE rowid = ?", row.pop("place"))
+        assert f"The log tells of {NAMES[table].format(**row)}, which is not in its table." in lines
+
+
+MORE = {
+    "proposal P-0099": "INSERT INTO proposals SELECT 'P-0099', 99, run_id, status, op, domain, extractor, strength,"
+    " body, edited_text, reason, decided_by, decided_at, revision, published_in, experience_id FROM proposals LIMIT 1",
+    "quarantined item Q-0099": "INSERT INTO quarantine VALUES (99, NULL, 'why', 'raw', '[]', 'now', NULL)",
+    "claim on P-0005": "INSERT INTO claims VALUES ('P-0005', 'eve', 'now', 'later')",
+    "version 3": "INSERT INTO versions VALUES (3, 2, 'eve', 'mine', 'now', 0)",
+    "experience E-0099": "INSERT INTO experiences VALUES ('E-0099', 99, 0)",
+    "label x": "INSERT INTO labels VALUES ('x', 1, 0, 'ann', '2026-01-01T00:00:00Z')",
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_a_row_that_nobody_made_is_named(everything: Workspace, name: str) -> None:
+    assert spoilt(everything, MORE[name]) == [f"The table has {name}, which the log does not tell of."]
+
+
+def test_every_difference_is_named_and_a_body_that_cannot_be_read_hides_none_of_the_others(
+    everything: Workspace,
+) -> None:
+    assert spoilt(everything, "UPDATE labels SET version = 0, moved_by = 'eve'") == [
+        "Label trial has version 0, but the log says 1.",
+        "Label trial has moved_by 'eve', but the log says 'ann'.",
+    ]
+    sql = "UPDATE proposals SET body = CASE id WHEN 'P-0001' THEN '{' ELSE body END, reason = 'x' WHERE number < 3"
+    assert spoilt(everything, sql) == [
+        "Proposal P-0001 has a body that cannot be read.",
+        "Proposal P-0001 has reason 'x', but the log says ''.",
+        "Proposal P-0002 has reason 'x', but the log says ''.",
+    ]
+    [long] = spoilt(everything, "UPDATE quarantine SET raw = ? WHERE id = 2", "y" * 100_000)
+    assert len(long) < 300
+
+
+def test_an_event_that_cannot_be_understood_is_named_and_the_others_are_read(everything: Workspace) -> None:
+    with everything.store.writing():
+        everything.store.events.append("eve", "label.set", "trial", {"label": {"version": "many"}})
+        everything.store.events.append("eve", "surprise", "trial", {"surprise": 1})
+    [first, second] = compare(everything.store)
+    last = everything.store.events.newest(1)[0].id
+    assert (first, second) == tuple(f"Event {i} of the log cannot be understood." for i in (last - 1, last))
+
+
+# -- what a run set aside -------------------------------------------------------------------------
+
+
+def run_that_set_aside(workspace: Workspace, *raw: str) -> str:
+    task = make_task(1)
+    run_id = workspace.store.runs.create(
+        RunConfig(group_size=2), [task], [0], request="r", kind="recorded", library_version=0, model="m", note="",
+        actor="test",
+    )  # fmt: skip
+    workspace.store.proposals.quarantine(
+        [Quarantined(reason="why", raw=r, run_id=run_id) for r in raw], "ann"
+    )
+    return run_id
+
+
+def test_the_log_keeps_the_raw_reply_of_what_was_set_aside_with_the_reason_and_by_whom(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, [make_task(1)])
+    run_id = run_that_set_aside(workspace, '{"op": "frob"} ${x} 字')
+    told = replay(workspace.store.events.every()).quarantine
+    assert told == {"Q-0001": workspace.store.proposals.quarantined_item("Q-0001")}
+    assert told["Q-0001"].item.raw == '{"op": "frob"} ${x} 字'
+    [event] = workspace.store.events.newest(subject="Q-0001")
+    assert (event.actor, event.data) == ("ann", {"reason": "why", "run": run_id})
+
+
+def test_a_discarded_run_takes_what_it_set_aside_with_it_and_no_name_is_given_twice(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, [make_task(1)])
+    workspace.store.proposals.quarantine([Quarantined(reason="why", raw="of nobody")])
+    run_id = run_that_set_aside(workspace, "one", "two")
+    workspace.learning.cancel(run_id, "ann", discard=True)
+    assert_rebuilt(workspace)
+    assert workspace.store.proposals.quarantine([Quarantined(reason="why", raw="three")]) == ["Q-0004"]
+    assert_rebuilt(workspace)
+
+
+RAW = ('{"text": "say \\"hush 字\\" twice"}', 'cut off: {"text": "say \\"hush 字\\"', 'say "hush 字"')
+
+
+@pytest.mark.parametrize("raw", RAW)
+def test_a_redaction_takes_the_same_out_of_the_log_and_the_quarantine(workspace: Workspace, raw: str) -> None:
+    store = workspace.store
+    store.proposals.quarantine([Quarantined(reason='no "hush 字" here', raw=raw)])
+    with store.writing():
+        replaced = store.redactions.replace([(Needle('"hush 字"'), "[redacted 2026-01-01 #1]")])
+    assert replaced.places == {
+        "events.data": 1,
+        "events.state": 2,
+        "quarantine.raw": 1,
+        "quarantine.reason": 1,
+    }
+    assert_rebuilt(workspace)
 
 
 # -- workspaces from before -----------------------------------------------------------------------
@@ -261,6 +436,27 @@ def test_the_log_of_a_workspace_from_before_is_completed_once_and_says_from_whic
     again = upgraded.review.undo(waiting, "ann")
     assert (again.status, again.reason) == ("proposed", ""), "a decision from before goes back to the queue"
     assert "m003_review" in {m.name for m in MIGRATIONS.applied(upgraded.store._database.handle)}
+
+
+def test_what_was_set_aside_before_the_log_told_of_it_is_told_once_and_claims_end(
+    workspace: Workspace,
+) -> None:
+    workspace.store.proposals.quarantine([Quarantined(reason=f"no {i}", raw=f'{{"{i}"}}') for i in (1, 2, 3)])
+    workspace.review.adopt("Q-0002", Add(text="Adopted."), "ann")
+    workspace.review.claim("P-0001", "bob")
+    before = stored(workspace, "quarantine")
+    path = workspace.folder / "winnow.db"
+    with closing(sqlite3.connect(path)) as db:
+        for trigger in ("events_stay", "events_remain"):
+            db.execute(f"DROP TRIGGER {trigger}")
+        db.execute("DELETE FROM events WHERE kind GLOB 'quarantine.*' OR kind GLOB 'claim.*'")
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm008_whole_log'")
+        db.commit()
+    upgraded = Workspace(workspace.folder, clock=ticking())
+    assert stored(upgraded, "quarantine") == before
+    assert upgraded.review.claims() == []
+    assert_rebuilt(upgraded)
+    assert upgraded.store.proposals.quarantine([Quarantined(reason="why", raw="four")]) == ["Q-0004"]
 
 
 def test_a_new_workspace_has_a_log_that_is_complete_from_the_beginning(workspace: Workspace) -> None:

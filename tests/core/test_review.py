@@ -418,6 +418,9 @@ def test_a_published_proposal_is_taken_back_by_proposals_that_restore_what_was_t
 
 def test_what_is_not_published_is_undone_and_not_reverted(workspace: Workspace) -> None:
     [first] = propose(workspace, "First lesson.")
+    with pytest.raises(InputError, match=f"{first} is proposed, not published\\.$"):
+        workspace.review.revert(first, "ann")
+    workspace.review.approve(first, "ann")
     with pytest.raises(InputError, match=f"winnow review undo {first}"):
         workspace.review.revert(first, "ann")
 

@@ -121,3 +121,61 @@ def test_labels_are_set_listed_moved_and_removed_and_name_what_to_roll_back_to(
     assert script("rollback production")["number"] == 3
     assert "neither" in script("rollback staging", code=2)["error"]
     assert script("label remove production --force")["version"] == 1
+
+
+def test_a_label_is_moved_only_from_where_it_was_seen(workspace: Workspace, script: Script) -> None:
+    publish(workspace, "First lesson.")
+    script("label set trial 0 --from nothing")
+    assert script("label set trial 1 --from 0")["version"] == 1
+    refused = script("label set trial 0 --from 0", who="bob", code=2)["error"]
+    assert "points at version 1 since ann moved it" in refused
+    assert "points at version 1" in script("label remove trial --from 0", code=2)["error"]
+    arguments = ["label", "set", "trial", "0", "--from", "trial", "--workspace", script.folder]
+    assert "number of a version" in CliRunner().invoke(main, arguments).stderr
+    script("label remove trial --from 1")
+
+
+def test_many_are_previewed_and_then_exactly_those_are_approved(workspace: Workspace, script: Script) -> None:
+    propose(workspace, "First lesson.", "word " * 33, "Third lesson.")
+    preview = script("review approve --domain sums --dry-run")
+    assert [(one["seen"], bool(one["refused"])) for one in preview["would"]] == [
+        ("P-0001@0", False),
+        ("P-0002@0", True),
+        ("P-0003@0", False),
+    ]
+    said = script.lines("review approve --status proposed --dry-run")
+    assert "2 of 3 proposals can be approved. Nothing was changed." in said
+    assert said.endswith("winnow review approve P-0001@0 P-0003@0\n")
+    workspace.review.edit("P-0003", "Changed since.", "bob")
+    assert "P-0003 was changed meanwhile" in script("review approve P-0001@0 P-0003@0", code=2)["error"]
+    assert [p["id"] for p in script("review approve P-0001@0 P-0003@1")] == ["P-0001", "P-0003"]
+
+
+def test_a_filter_decides_on_what_fits_and_tells_what_it_left_out(
+    workspace: Workspace, script: Script
+) -> None:
+    propose(workspace, "First lesson.", "word " * 33)
+    told = script("review approve --domain sums", code=1)
+    assert [p["id"] for p in told["done"]] == ["P-0001"]
+    assert [(one["seen"], "33 words" in one["refused"]) for one in told["left_out"]] == [("P-0002@0", True)]
+    assert script("review undo --status approved")["done"][0]["status"] == "proposed"
+    assert [p["status"] for p in script("review reject P-0001 P-0002 -r no")] == ["rejected", "rejected"]
+    assert script("review defer --domain elsewhere") == {"done": [], "left_out": []}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "approve",
+        "approve P-0001 --domain sums",
+        "approve P-0001 P-0002 --revision 1",
+        "approve P-0001@x",
+        "approve P-0001 P-0002 --text Mine.",
+        "reject P-0001",
+    ],
+)
+def test_what_does_not_say_which_proposals_or_why_is_refused(workspace: Workspace, words: str) -> None:
+    propose(workspace, "First lesson.", "Second lesson.")
+    arguments = ["review", *words.split(), "--workspace", str(workspace.folder)]
+    assert CliRunner().invoke(main, arguments).exit_code == 2
+    assert workspace.store.proposals.counts() == {"proposed": 2}

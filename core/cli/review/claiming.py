@@ -7,7 +7,7 @@ import click
 from core.cli.desk import Desk, table, verb
 from core.cli.review.deciding import FORCE
 from core.cli.review.looking import review, shown
-from core.review import LEASE_MINUTES, MOST_MINUTES
+from core.review import LEASE_MINUTES, MOST_MINUTES, grounds
 
 MINUTES = click.option(
     "--for",
@@ -30,7 +30,9 @@ def take_next(desk: Desk, minutes: float, domain: str, run_id: str | None, skip:
     if found is None:
         desk.answer(None, "Nothing waits that nobody else holds.")
         return
-    desk.answer({"proposal": found, "claim": desk.workspace.review.holder(found.id)}, *shown(desk, found))
+    on = grounds(desk.workspace.store, found)
+    answer = {"proposal": found, "claim": desk.workspace.review.holder(found.id), "grounds": on}
+    desk.answer(answer, *shown(desk, found, on))
 
 
 @verb(review, "claim")

@@ -6,44 +6,37 @@ import click
 
 from core.cli.desk import Desk, hidden, plural, verb
 from core.cli.review.looking import gist, review
-from core.experience import text_of
+from core.cli.review.many import Meant, decide, many
 from core.words import count_words
 
 REVISION = click.option(
     "--revision", type=int, help="Refuse if it was changed since this revision was looked at."
 )
+VERSION = click.IntRange(0, 10**12)
 FORCE = click.option("--force", is_flag=True, help="Although somebody else holds it; the log tells.")
 
 
 @verb(review, "approve")
-@click.argument("proposal_ids", nargs=-1, required=True)
+@many
 @click.option("--text", help="Approve it with this text of your own (one proposal only).")
-@click.option("--reason", "-r", default="", help="Why; it is kept with the decision.")
-@REVISION
-@FORCE
-def approve(
-    desk: Desk,
-    proposal_ids: tuple[str, ...],
-    text: str | None,
-    reason: str,
-    revision: int | None,
-    force: bool,
-) -> None:
-    """Approve proposals: they are staged for the next version. All of them, or none."""
-    deciding = desk.workspace.review
-    if len(proposal_ids) > 1:
-        if text is not None or revision is not None:
-            raise click.UsageError("--text and --revision go with one proposal.")
-        done = deciding.approve_all(proposal_ids, desk.who, reason=reason, force=force)
-    else:
-        [one] = proposal_ids
-        done = [deciding.approve(one, desk.who, revision=revision, text=text, reason=reason, force=force)]
-    desk.answer(
-        done,
-        *(f"{p.id} approved." for p in done),
-        *(w for p in done for w in hidden(text_of(p.effective) or "")),
-        "Publish with: winnow publish -m MESSAGE",
+def approve(desk: Desk, meant: Meant, text: str | None) -> None:
+    """Approve proposals: they are staged for the next version. Of those named all, or none."""
+    publish = "Publish with: winnow publish -m MESSAGE"
+    if text is None:
+        decide(desk, "approve", meant, publish)
+        return
+    if len(meant.names) != 1 or meant.dry_run:
+        raise click.UsageError("--text goes with one proposal, and not with --dry-run.")
+    [seen] = meant.seen(desk)
+    done = desk.workspace.review.approve(
+        seen.proposal_id,
+        desk.who,
+        revision=seen.revision,
+        text=text,
+        reason=meant.reason,
+        force=meant.force,
     )
+    desk.answer([done], f"{done.id} approved.", *hidden(text), publish)
 
 
 @verb(review, "edit")
@@ -60,11 +53,16 @@ def edit(desk: Desk, proposal_id: str, text: str, revision: int | None, force: b
 @verb(review, "rebase")
 @click.argument("proposal_id")
 @click.option("--text", help="Your own text against the new one; default: the text as it is.")
+@click.option("--on", "version", type=VERSION, help="Refuse if the text changed again since this version.")
 @REVISION
 @FORCE
-def rebase(desk: Desk, proposal_id: str, text: str | None, revision: int | None, force: bool) -> None:
+def rebase(
+    desk: Desk, proposal_id: str, text: str | None, version: int | None, revision: int | None, force: bool
+) -> None:
     """Base a stale proposal on the library as it is now, after you looked at the new text (winnow review show)."""
-    done = desk.workspace.review.rebase(proposal_id, desk.who, text=text, revision=revision, force=force)
+    done = desk.workspace.review.rebase(
+        proposal_id, desk.who, text=text, revision=revision, version=version, force=force
+    )
     desk.answer(
         done,
         f"{done.id} is based on version {done.base_version} now and can be approved.",
@@ -73,36 +71,24 @@ def rebase(desk: Desk, proposal_id: str, text: str | None, revision: int | None,
 
 
 @verb(review, "reject")
-@click.argument("proposal_id")
-@click.option("--reason", "-r", required=True, help="Why; it is kept with the proposal.")
-@REVISION
-@FORCE
-def reject(desk: Desk, proposal_id: str, reason: str, revision: int | None, force: bool) -> None:
-    """Turn a proposal down, with the reason."""
-    done = desk.workspace.review.reject(proposal_id, reason, desk.who, revision=revision, force=force)
-    desk.answer(done, f"{done.id} rejected. Take it back with: winnow review undo {done.id}")
+@many
+def reject(desk: Desk, meant: Meant) -> None:
+    """Turn proposals down; a reason has to be given, and is kept. Of those named all, or none."""
+    decide(desk, "reject", meant)
 
 
 @verb(review, "defer")
-@click.argument("proposal_id")
-@click.option("--reason", "-r", default="", help="Why; it is kept with the proposal.")
-@REVISION
-@FORCE
-def defer(desk: Desk, proposal_id: str, reason: str, revision: int | None, force: bool) -> None:
-    """Put a proposal off; it stays in the queue."""
-    done = desk.workspace.review.defer(proposal_id, reason, desk.who, revision=revision, force=force)
-    desk.answer(done, f"{done.id} deferred.")
+@many
+def defer(desk: Desk, meant: Meant) -> None:
+    """Put proposals off; they stay in the queue. Of those named all, or none."""
+    decide(desk, "defer", meant)
 
 
 @verb(review, "undo")
-@click.argument("proposal_id")
-@REVISION
-@FORCE
-def undo(desk: Desk, proposal_id: str, revision: int | None, force: bool) -> None:
-    """Take the last decision on a proposal back, as long as it is not published."""
-    done = desk.workspace.review.undo(proposal_id, desk.who, revision=revision, force=force)
-    waits = "waits for a decision again" if done.status == "proposed" else f"is {done.status} again"
-    desk.answer(done, f"{done.id} {waits}.")
+@many
+def undo(desk: Desk, meant: Meant) -> None:
+    """Take the last decision on proposals back, as long as they are not published. Of those named all, or none."""
+    decide(desk, "undo", meant)
 
 
 @verb(review, "revert")

@@ -6,9 +6,11 @@ from typing import get_args
 
 import click
 
-from core.cli.desk import Desk, hidden, one_line, plural, table, verb, visible
-from core.experience import OPEN_STATUSES, Proposal, ProposalStatus, targets_of, text_of
-from core.review import stale, standing
+from core.cli.desk import Desk, hidden, one_line, plain, plural, table, verb, visible
+from core.experience import MAX_WORDS, OPEN_STATUSES, Proposal, ProposalStatus, targets_of, text_of
+from core.library import Library
+from core.review import Grounds, grounds, stale, standing
+from core.review.grounds import Example
 from core.words import count_words
 
 
@@ -61,36 +63,82 @@ def list_proposals(
 def show(desk: Desk, proposal_id: str) -> None:
     """Show one proposal: the exact text, the evidence, where it came from, every decision on it."""
     found = desk.workspace.store.proposals.get(proposal_id)
-    desk.answer(found, *shown(desk, found))
+    on, library = grounds(desk.workspace.store, found), desk.workspace.store.versions.library()
+    more = {
+        "standing": standing(found, library),
+        "version": library.version,
+        "stale": stale(found, library) if found.status != "published" else "",
+        "words": count_words(text_of(found.effective) or ""),
+        "grounds": plain(on),
+    }
+    desk.answer({**plain(found), **more}, *shown(desk, found, on))
 
 
-def shown(desk: Desk, found: Proposal) -> list[str]:
+def shown(desk: Desk, found: Proposal, on: Grounds) -> list[str]:
     """Everything that a reviewer decides on, line by line."""
     library = desk.workspace.store.versions.library()
-    text = text_of(found.effective)
-    lines = [
-        f"{found.id}: {found.operation.op} "
-        f"({standing(found, library)}, by the {found.extractor} extractor, revision {found.revision})"
-    ]
+    lines = [f"{found.id}: {found.operation.op} ({standing(found, library)}, revision {found.revision})"]
+    if found.reason:
+        lines.append(f"because: {visible(found.reason)}")
     if held := desk.workspace.review.holder(found.id):
         lines.append(f"held by {held.holder} until {held.until}")
+    lines += [*_origin(found, on), *_texts(found, library), *_rivals(on)]
+    lines += ["--- evidence", found.evidence.sentence or "none", *_findings(found)]
+    lines += [f"THIN: {on.thin}."] if on.thin else []
+    lines += [_example(one) for one in on.examples]
+    if found.rationale:
+        lines += ["--- rationale", visible(found.rationale)]
+    if found.raw_reply:
+        lines += ["--- the reply that it was read from", visible(found.raw_reply)]
+    if found.status != "published" and (moved := stale(found, library)):
+        lines.append(
+            f"STALE: {moved}. Rebase it on the new text: "
+            f"winnow review rebase {found.id} --on {library.version}"
+        )
+    return [*lines, "--- decisions", *_decisions(desk, found)]
+
+
+def _origin(found: Proposal, on: Grounds) -> list[str]:
+    learned = f"; learned on {found.learned_on}" if found.learned_on else ""
+    counted = f"{plural(on.groups, 'group')}, {plural(on.rollouts, 'example')}"
+    return [f"origin: {on.origin}{learned}; {counted}; starts with confidence {found.confidence:.2f}"]
+
+
+def _texts(found: Proposal, library: Library) -> list[str]:
+    """Each target as it was and as it is, and the text that would be stored."""
+    lines = []
     for target in targets_of(found.operation):
         now = library.experiences.get(target)
         there = now.text if now is not None and now.status == "live" else None
         if target in found.base_texts and there != found.base_texts[target]:
             lines += [f"--- {target} when this was proposed", visible(found.base_texts[target])]
         lines += [f"--- {target} now", "(not live)" if there is None else visible(there)]
+    text = text_of(found.effective)
     if text is not None:
+        words = count_words(text)
         edited = ", edited by the reviewer" if found.edited_text is not None else ""
-        lines += [f"--- text ({plural(count_words(text), 'word')}{edited})", visible(text), *hidden(text)]
-    lines += ["--- evidence", found.evidence.sentence or "none", *_findings(found)]
-    if found.rationale:
-        lines += ["--- rationale", visible(found.rationale)]
-    if found.status != "published" and (moved := stale(found, library)):
-        lines.append(f"STALE: {moved}. Rebase it on the new text: winnow review rebase {found.id}")
-    lines += ["--- decisions", *_decisions(desk, found)]
-    lines.append(f"run {found.run_id}; example rollouts: {', '.join(found.evidence.rollout_ids[:6]) or '-'}")
+        over = f", at most {MAX_WORDS}: shorten it before it can be approved" if words > MAX_WORDS else ""
+        lines += [f"--- text ({plural(words, 'word')}{over}{edited})", visible(text), *hidden(text)]
     return lines
+
+
+def _rivals(on: Grounds) -> list[str]:
+    lines = []
+    for one in on.rivals:
+        why = " and ".join([*(["says the same"] if one.same else []), *(f"changes {i}" for i in one.shared)])
+        lines.append(f"CONFLICT: {one.proposal_id} ({one.status}, {one.op}) {why}: {one_line(one.text)}")
+    if on.near:
+        lines.append("--- nearest in the library, by words")
+    for near in on.near:
+        what = " (says the opposite)" if near.opposed else ""
+        lines.append(f"{near.experience.id}{what} {visible(near.experience.text)}")
+    return lines
+
+
+def _example(one: Example) -> str:
+    reward = "unscored" if one.reward is None else f"reward {one.reward:.2f}"
+    side = "" if one.advantage is None else f", advantage {one.advantage:+.2f}"
+    return f"  {one.rollout_id} ({reward}{side}) {one_line(one.says)}".rstrip()
 
 
 def _decisions(desk: Desk, proposal: Proposal) -> list[str]:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import click
 
-from core.cli.desk import Desk, hidden, one_line, table, verb
+from core.cli.desk import Desk, hidden, one_line, table, verb, visible
 from core.cli.review.looking import review
 from core.experience import KINDS, Add, Delete, Merge, Modify, Operation
 
 
 @verb(review, "quarantine")
+@click.argument("item_id", required=False, metavar="[Q-0001]")
 @click.option("--run", "run_id")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 @click.option("--offset", type=click.IntRange(0, 10**12), default=0)
-def quarantine(desk: Desk, run_id: str | None, limit: int, offset: int) -> None:
-    """List what could not become a proposal, with the reason and the raw reply."""
+def quarantine(desk: Desk, item_id: str | None, run_id: str | None, limit: int, offset: int) -> None:
+    """List what could not become a proposal, or show ITEM whole: the reason and the raw reply."""
+    if item_id is not None:
+        one = desk.workspace.store.proposals.quarantined_item(item_id)
+        became = f"It became {one.proposal_id}." if one.proposal_id else ""
+        way = became or f"Say what was meant: winnow review adopt {one.id} --text TEXT"
+        origin = (
+            f"from {one.item.run_id or 'nowhere'}, groups {', '.join(one.item.group_ids) or '-'}, at {one.at}"
+        )
+        lines = [f"{one.id}: {visible(one.item.reason)}", origin, "--- raw reply", visible(one.item.raw), way]
+        desk.answer(one, *lines)
+        return
     found, total = desk.workspace.store.proposals.quarantine_page(run_id=run_id, limit=limit, offset=offset)
     rows = [
         (q.id, q.item.run_id or "-", q.proposal_id or "-", one_line(q.item.reason), q.item.raw) for q in found

@@ -1,0 +1,160 @@
+"""What a decision rests on besides the text: where a proposal is from, how much was counted, who says the same."""
+
+from __future__ import annotations
+
+from core.errors import NotFoundError
+from core.experience import Experience, Proposal, targets_of, text_of
+from core.extraction.wording import opposed
+from core.record import Record
+from core.store import Store
+from core.store.proposals import Open
+from core.words import normalise
+
+LEAST_GROUPS = 2
+"""One group alone can never be significant (DESIGN 2.5)."""
+
+LEAST_SIDE = 5
+"""Winners, and losers, that a count should rest on (DESIGN 5: support of at least 5)."""
+
+NEAR_SHOWN = 5
+EXAMPLES_SHOWN = 4
+
+
+class NearOne(Record):
+    """A live experience that shares telling words with the text."""
+
+    experience: Experience
+    opposed: bool
+    """Whether the two surely say opposite things."""
+
+
+class Rival(Record):
+    """Another proposal, undecided or staged, that changes the same, or says the same."""
+
+    proposal_id: str
+    status: str
+    op: str
+    text: str
+    shared: tuple[str, ...]
+    """Experiences that both change."""
+    same: bool
+    """Whether both say the same, in the same domain."""
+
+
+class Example(Record):
+    """A rollout that it was drawn from."""
+
+    rollout_id: str
+    reward: float | None
+    advantage: float | None
+    says: str
+    """Its semantic advantage with the deciding step, else the steps that it took; empty where there is neither."""
+
+
+class Grounds(Record):
+    """All of it."""
+
+    origin: str
+    groups: int
+    rollouts: int
+    """Named as examples."""
+    thin: str
+    """Why little was counted for it; empty where enough was."""
+    examples: tuple[Example, ...] = ()
+    rivals: tuple[Rival, ...] = ()
+    near: tuple[NearOne, ...] = ()
+    """For a text that is new to the library; by words, no model is asked."""
+
+
+def grounds(store: Store, proposal: Proposal) -> Grounds:
+    """Look up what a decision rests on; nothing is changed, and no model is asked."""
+    found = proposal.evidence
+    return Grounds(
+        origin=origin(proposal),
+        groups=len(found.group_ids),
+        rollouts=len(found.rollout_ids),
+        thin=thin(proposal),
+        examples=tuple(_example(store, i) for i in found.rollout_ids[:EXAMPLES_SHOWN]),
+        rivals=rivals(proposal, store.proposals.open()),
+        near=_near(store, proposal),
+    )
+
+
+def origin(proposal: Proposal) -> str:
+    """Where a proposal came from, in words."""
+    match proposal.extractor:
+        case "person":
+            return "from the quarantine, by hand" if proposal.raw_reply else "by hand"
+        case "pack":
+            return "imported from another library"
+        case "llm":
+            return f"run {proposal.run_id}, by a model"
+        case "evidence" if proposal.run_id:
+            return f"run {proposal.run_id}, by what was counted"
+        case _:
+            return "an audit of the library"
+
+
+def thin(proposal: Proposal) -> str:
+    """Why little was counted for a proposal; empty where enough was, or where nothing is to be counted."""
+    if proposal.run_id is None or proposal.extractor not in ("evidence", "llm"):
+        return ""
+    if not (findings := proposal.evidence.findings):
+        return (
+            "nothing was counted for it"
+            if proposal.extractor == "evidence"
+            else "a model's reading, not a count"
+        )
+    best = min(findings, key=lambda f: f.p_corrected)
+    if best.groups < LEAST_GROUPS:
+        return "counted in one group, in which nothing can be significant"
+    if min(best.winners, best.losers) < LEAST_SIDE:
+        return f"{best.winners} winners and {best.losers} losers are few"
+    return ""
+
+
+def rivals(proposal: Proposal, others: list[Open]) -> tuple[Rival, ...]:
+    """Which of the open proposals change the same, or say the same; the staged ones first."""
+    targets, text = set(targets_of(proposal.operation)), text_of(proposal.effective)
+    said = normalise(text) if text else ""
+    domain = getattr(proposal.operation, "domain", None) or ""
+    found = []
+    for other in others:
+        shared = tuple(sorted(targets & set(other.targets)))
+        same = bool(said) and other.domain == domain and normalise(other.text) == said
+        if other.id != proposal.id and (shared or same):
+            found.append(
+                Rival(
+                    proposal_id=other.id,
+                    status=other.status,
+                    op=other.op,
+                    text=other.text,
+                    shared=shared,
+                    same=same,
+                )
+            )
+    return tuple(sorted(found, key=lambda r: r.status != "approved"))
+
+
+def _near(store: Store, proposal: Proposal) -> tuple[NearOne, ...]:
+    text, targets = text_of(proposal.effective), targets_of(proposal.operation)
+    if not text:
+        return ()
+    found = store.search.like(text, NEAR_SHOWN + len(targets))
+    kept = [e for e in found if e.id not in targets][:NEAR_SHOWN]
+    return tuple(NearOne(experience=e, opposed=opposed(text, e.text)) for e in kept)
+
+
+def _example(store: Store, rollout_id: str) -> Example:
+    try:
+        found = store.groups.rollout(rollout_id)
+    except NotFoundError:
+        return Example(rollout_id=rollout_id, reward=None, advantage=None, says="(no longer kept)")
+    outcomes = {True: "succeeded", False: "failed", None: "gave no result"}
+    steps = ", ".join(f"{n}. {s.tool} {outcomes[s.success]}" for n, s in enumerate(found.trajectory.steps, 1))
+    return Example(
+        rollout_id=rollout_id,
+        reward=found.reward,
+        advantage=found.advantage,
+        says=found.semantic or steps,
+    )
