@@ -7,8 +7,8 @@ from core.migrations.m004_search import m004_search
 from core.migrations.m005_credit import m005_credit
 from core.migrations.m006_imports import m006_imports
 from core.migrations.m007_care import m007_care
-from core.migrations.m010_tool_use import m010_tool_use
 from core.migrations.m008_whole_log import m008_whole_log
+from core.migrations.m010_tool_use import m010_tool_use
 from core.migrations.registry import MIGRATIONS
 
 __all__ = [
