@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from core.errors import NotFoundError
 from core.experience import GENERAL, MAX_WORDS, Add, Proposal, targets_of, text_of
@@ -91,6 +92,19 @@ class UsageArrived(Record):
     dry_run: bool = False
 
 
+class _Looked(NamedTuple):
+    """What was there when a file came in, and what of it is near to the lessons of the file."""
+
+    mark: int
+    there: list[tuple[str, str, str]]
+    """(id, text, domain)."""
+    near: dict[str, list[tuple[str, str]]]
+    """(id, text) of what may say the same, by the text of the lesson."""
+    by: str
+    note: str
+    """Why it was not found by vectors."""
+
+
 class Arriving:
     """Imports into one workspace."""
 
@@ -145,12 +159,13 @@ class Arriving:
         )
         if before := self._store.imports.find(key):
             return arrived.model_copy(update={"before": before})
-        near, by, note = self._near(found)  # may take long: before the write lock is held
-        arrived = arrived.model_copy(update={"near_by": by, "notes": (*found.notes, *filter(None, [note]))})
+        looked = self._look(found)  # may take long: before the write lock is held
+        notes = (*found.notes, *filter(None, [looked.note]))
+        arrived = arrived.model_copy(update={"near_by": looked.by, "notes": notes})
         with self._store.writing():
             if before := self._store.imports.find(key):
                 return arrived.model_copy(update={"before": before})
-            new, joined = self._parted(found, domain, near)
+            new, joined = self._parted(found, domain, looked)
             if not dry_run:
                 new = self._propose(new, found, arrived, domain, actor)
                 ids = {each.place: each.proposal_id for each in new}
@@ -159,8 +174,8 @@ class Arriving:
                 self._store.imports.add(made, _outcomes(found, new, joined), found.aside)
         return arrived.model_copy(update={"new": tuple(new), "joined": tuple(joined)})
 
-    def _near(self, found: ForeignLibrary) -> tuple[dict[str, list[tuple[str, str]]], str, str]:
-        """(id, text) of what may say the same as each text of a file; by what it was found; why not by vectors."""
+    def _look(self, found: ForeignLibrary) -> _Looked:
+        mark = self._mark()
         there = self._there()
         texts = list(dict.fromkeys(lesson.text for lesson in found.lessons))
         compared = self._compare(texts, [text for _, text, _ in there], NEAR)
@@ -168,13 +183,19 @@ class Arriving:
             text: [there[one.place][:2] for one in alike]
             for text, alike in zip(texts, compared.alike(), strict=True)
         }
-        return near, compared.by, compared.note
+        return _Looked(mark, there, near, compared.by, compared.note)
+
+    def _mark(self) -> int:
+        """Changes with the library and its proposals: nothing happens to them without a line in the log."""
+        newest = self._store.events.newest(1)
+        return newest[0].id if newest else 0
 
     def _parted(
-        self, found: ForeignLibrary, domain: str | None, near: Mapping[str, Sequence[tuple[str, str]]]
+        self, found: ForeignLibrary, domain: str | None, looked: _Looked
     ) -> tuple[list[NewLesson], list[JoinedLesson]]:
         """Part what is new from what the library, an open proposal or an earlier lesson of the file says already."""
-        said = {(normalise(text), of): i for i, text, of in self._there()}
+        there = looked.there if self._mark() == looked.mark else self._there()
+        said = {(normalise(text), of): i for i, text, of in there}
         new: list[NewLesson] = []
         joined: list[JoinedLesson] = []
         for lesson in found.lessons:
@@ -190,8 +211,8 @@ class Arriving:
                     proposal_id="",
                     words=words,
                     too_long=words > MAX_WORDS,
-                    near=tuple(i for i, _ in near[lesson.text]),
-                    opposed=tuple(i for i, text in near[lesson.text] if opposed(lesson.text, text)),
+                    near=tuple(i for i, _ in looked.near[lesson.text]),
+                    opposed=tuple(i for i, text in looked.near[lesson.text] if opposed(lesson.text, text)),
                     **known,
                 )
             )

@@ -214,6 +214,19 @@ def test_an_import_without_an_embedder_says_so_in_its_notes(workspace: Workspace
     assert any("Nobody is there" in note for note in done.notes)
 
 
+def test_what_is_published_while_an_import_is_embedded_is_joined_all_the_same(workspace: Workspace) -> None:
+    class Publishing(Meaning):
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
+            if not self.asked:
+                publish(workspace, Add(text="Sum up."))
+            return super().embed(texts)
+
+    publish(workspace, "Answer in one word.")
+    done = arrive(workspace, Publishing(), a="Sum up.", b="Name it.")
+    assert [j.into for j in done.joined] == ["E-0002"]
+    assert [n.text for n in done.new] == ["Name it."]
+
+
 def test_the_write_lock_is_free_while_an_import_is_embedded(workspace: Workspace) -> None:
     class Writing(Meaning):
         def embed(self, texts: Sequence[str]) -> np.ndarray:
