@@ -21,6 +21,8 @@ Clock = Callable[[], str]
 
 State = dict[str, Any]
 COLUMNS = "id, at, actor, kind, subject, data"
+LOOKED_AT = 20_000
+"""Newest lines that people's names are gathered from."""
 
 
 class Entry(NamedTuple):
@@ -79,6 +81,44 @@ class Events:
         )
         return [_event(row) for row in rows]
 
+    def page(
+        self, *, kind: str = "", actor: str = "", subject: str = "", limit: int = 50, offset: int = 0
+    ) -> tuple[list[Event], int]:
+        """One page, the newest lines first, and how many there are in all; empty filters take all.
+
+        Args:
+            kind: `proposal.approved`, or its first word alone for all of them.
+            actor: who did it.
+            subject: to what.
+            limit: lines of a page.
+            offset: lines before it.
+        """
+        where, values = _chosen(kind, actor, subject)
+        total = self._database.value(f"SELECT count(*) FROM events{where}", *values)
+        rows = self._database.rows(  # +: in the order of the log until the page is full, not all of a kind sorted
+            f"SELECT {COLUMNS} FROM events{where.replace('kind BETWEEN', '+kind BETWEEN')}"
+            " ORDER BY id DESC LIMIT ? OFFSET ?",
+            *(*values, limit, offset),
+        )
+        return [_event(row) for row in rows], int(total)
+
+    def kinds(self) -> list[str]:
+        """The kinds of lines that there are; looks once at each kind, not at each line."""
+        rows = self._database.rows(
+            "WITH RECURSIVE known (kind) AS (SELECT min(kind) FROM events UNION ALL"
+            " SELECT (SELECT min(kind) FROM events WHERE kind > known.kind) FROM known WHERE kind IS NOT NULL)"
+            " SELECT kind FROM known WHERE kind IS NOT NULL"
+        )
+        return [row["kind"] for row in rows]
+
+    def actors(self) -> list[str]:
+        """Who did something lately, by name."""
+        rows = self._database.rows(
+            "SELECT DISTINCT actor FROM (SELECT actor FROM events ORDER BY id DESC LIMIT ?) ORDER BY actor",
+            LOOKED_AT,
+        )
+        return [row["actor"] for row in rows]
+
     def of(self, subject: str) -> list[Entry]:
         """Every line about a subject with its state, the oldest first."""
         rows = self._database.rows(
@@ -94,6 +134,25 @@ class Events:
         ):
             last = rows[-1]["id"]
             yield from map(_entry, rows)
+
+
+def _chosen(kind: str, actor: str, subject: str) -> tuple[str, list[str]]:
+    """A condition for each filter that is set, so that the index of each is used; and its values."""
+    conditions = []
+    values = []
+    if kind and "." in kind:
+        conditions.append("kind = ?")
+        values.append(kind)
+    elif kind:
+        conditions.append("kind BETWEEN ? AND ?")
+        values += [f"{kind}.", f"{kind}.~"]
+    if actor:
+        conditions.append("actor = ?")
+        values.append(actor)
+    if subject:
+        conditions.append("subject = ?")
+        values.append(subject)
+    return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), values
 
 
 def _entry(row: Row) -> Entry:

@@ -28,6 +28,7 @@ from core.store.runs import Runs
 from core.store.scores import Scores
 from core.store.search import Search
 from core.store.spending import Spending
+from core.store.standing import Standing
 from core.store.tasks import Tasks
 from core.store.versions import Versions
 
@@ -68,6 +69,7 @@ class Store:
         self.claims = Claims(self._database, clock)
         self.labels = Labels(self._database, self.events)
         self.redactions = Redactions(self._database, self.events)
+        self.standing = Standing(self._database)
 
     def writing(self) -> AbstractContextManager[None]:
         """One transaction over several nouns; all or nothing."""

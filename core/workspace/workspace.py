@@ -13,9 +13,11 @@ from core.jobs import Queue
 from core.ports import Progress, silent
 from core.record import Record
 from core.review import Review
-from core.rollout import Run, Tally
+from core.roles import Role
+from core.rollout import RunStatus, Tally
 from core.store import Store
 from core.store.events import Clock
+from core.store.standing import Margin
 from core.store.store import utc_now
 from core.workspace.auditing import Auditing
 from core.workspace.crediting import Crediting
@@ -23,6 +25,8 @@ from core.workspace.intake import Intake
 from core.workspace.learning import Learning
 from core.workspace.models import Models
 from core.workspace.nearest import Comparing
+from core.workspace.people import People, workspace_as
+from core.workspace.preferences import Preferences
 from core.workspace.rescoring import Rescoring
 from core.workspace.sample import SampleLoaded, load_sample
 from core.workspace.scoring import judging, unasked
@@ -33,6 +37,14 @@ FOLDER = ".winnow"
 DATABASE = "winnow.db"
 
 
+class RunStanding(Record):
+    """The newest run, as far as the loop goes."""
+
+    id: str
+    status: RunStatus
+    tally: Tally
+
+
 class Overview(Record):
     """Where a workspace stands in the loop."""
 
@@ -40,13 +52,15 @@ class Overview(Record):
     """Number of tasks by domain and split."""
     set_aside: int
     runs: int
-    newest_run: Run | None
+    newest_run: RunStanding | None
     rollouts: int
     groups: Tally
     proposals: dict[str, int]
     """Number of proposals by status."""
     version: int
     experiences: int
+    packs: int
+    """How often one was exported."""
 
     @property
     def waiting_review(self) -> int:
@@ -88,11 +102,17 @@ class Workspace:
             self.store, self.learning.holding, self.models.embedder, judging(self.models)
         )
         self.jobs = Queue(self.store, self.learning)
+        self.preferences = Preferences(self.store)
+        self.people = People(self.store)
         self.review = Review(self.store)
         self.comparing = Comparing(self.store, self.models.embedder)
         self.crediting = Crediting(self.store)
         self.auditing = Auditing(self.store, self.models.embedder)
         self.shipping = Shipping(self.store, self.comparing)
+
+    def as_(self, role: Role) -> Workspace:
+        """The same for somebody in a role: what it may not do raises TrustError and changes nothing."""
+        return workspace_as(self, role)
 
     def load_sample(self, actor: str, progress: Progress = silent) -> SampleLoaded:
         """Import the sample project; again, it changes nothing."""
@@ -106,19 +126,26 @@ class Workspace:
         """What the worker that this process started said last, where it ended badly; empty else."""
         return worker.last_words(self)
 
+    def margin(self) -> Margin:
+        """What stands beside every page; costs a few counts on indexes."""
+        return self.store.standing.margin()
+
     def overview(self) -> Overview:
-        runs = self.store.runs.newest(1)
-        [newest] = self.store.versions.newest(1)
+        margin, newest = self.store.standing.margin(), self.store.standing.newest_run()
+        run = None
+        if newest:
+            run = RunStanding(id=newest[0], status=newest[1], tally=self.store.runs.tally(newest[0]))
         return Overview(
             tasks=self.store.tasks.counts(),
             set_aside=self.store.tasks.count_aside(),
             runs=self.store.runs.count(),
-            newest_run=runs[0] if runs else None,
+            newest_run=run,
             rollouts=self.store.groups.count_rollouts(),
             groups=self.store.runs.tally(),
             proposals=self.store.proposals.counts(),
-            version=newest.number,
-            experiences=newest.size,
+            version=margin.version,
+            experiences=margin.experiences,
+            packs=self.store.standing.packs(),
         )
 
 

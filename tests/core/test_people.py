@@ -1,0 +1,116 @@
+"""Roles of people, checked in the core: whatever a page offers, the command refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from core.errors import InputError, TrustError
+from core.experience import Add, Proposal
+from core.settings import Endpoint, RunConfig
+from core.workspace import Workspace
+from core.workspace.people import NEEDS, People
+from core.workspace.preferences import REASONS, Caps
+
+
+def test_who_does_not_sign_in_works_on_their_own_machine(workspace: Workspace) -> None:
+    assert People(workspace.store, {}).role_of("ann", signed_in=False) == "publisher"
+    assert People(workspace.store, {"WINNOW_ROLE": "reader"}).role_of("ann", signed_in=False) == "reader"
+
+
+def test_a_role_that_is_none_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(InputError, match="reader, reviewer, publisher"):
+        _ = People(workspace.store, {"WINNOW_ROLE": "king"}).unsigned
+
+
+def test_who_signed_in_is_a_reader_until_a_publisher_says_otherwise(workspace: Workspace) -> None:
+    people = People(workspace.store, {"WINNOW_PUBLISHERS": "Owner@example.org, "})
+    assert people.role_of("bob@example.org", signed_in=True) == "reader"
+    people.give("Bob@example.org", "reviewer", "owner@example.org")
+    assert people.role_of("bob@example.org", signed_in=True) == "reviewer"
+    assert people.role_of("owner@example.org", signed_in=True) == "publisher"
+    people.give("bob@example.org", None, "owner@example.org")
+    assert people.role_of("bob@example.org", signed_in=True) == "reader"
+    newest = workspace.store.events.newest(1)[0]
+    assert (newest.kind, newest.data["who"]) == ("setting.changed", "bob@example.org")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 121, "two\nlines"])
+def test_a_role_needs_a_name(name: str, workspace: Workspace) -> None:
+    with pytest.raises(InputError):
+        workspace.people.give(name, "reviewer", "ann")
+
+
+READER: dict[str, Callable[[Workspace], object]] = {
+    "run": lambda ws: ws.learning.start(RunConfig(), "bob"),
+    "job": lambda ws: ws.jobs.enqueue("R1", "bob"),
+    "approve": lambda ws: ws.review.approve("P-0001", "bob"),
+    "publish": lambda ws: ws.review.publish("", "bob"),
+    "sample": lambda ws: ws.load_sample("bob"),
+}
+REVIEWER: dict[str, Callable[[Workspace], object]] = {
+    "publish": lambda ws: ws.review.publish("", "bob"),
+    "rollback": lambda ws: ws.review.rollback(0, "bob"),
+    "endpoint": lambda ws: ws.models.save(Endpoint(name="x", base_url="http://h/v1", model="m"), "bob"),
+    "people": lambda ws: ws.people.give("bob", "publisher", "bob"),
+    "capacity": lambda ws: ws.auditing.set_n_max(3, "bob"),
+    "reasons": lambda ws: ws.preferences.set_reject_reasons(["no"], "bob"),
+}
+
+
+@pytest.mark.parametrize("what", READER)
+def test_a_reader_changes_nothing(what: str, workspace: Workspace) -> None:
+    workspace.store.proposals.add([Proposal(id="", operation=Add(text="Read."))], "ann")
+    before = workspace.store.dump()
+    with pytest.raises(TrustError, match="reader"):
+        READER[what](workspace.as_("reader"))
+    assert workspace.store.dump() == before
+
+
+@pytest.mark.parametrize("what", REVIEWER)
+def test_a_reviewer_publishes_and_sets_nothing(what: str, workspace: Workspace) -> None:
+    before = workspace.store.dump()
+    with pytest.raises(TrustError, match="publisher"):
+        REVIEWER[what](workspace.as_("reviewer"))
+    assert workspace.store.dump() == before
+
+
+def test_a_reviewer_decides(workspace: Workspace) -> None:
+    [of] = workspace.store.proposals.add([Proposal(id="", operation=Add(text="Read."))], "ann")
+    assert workspace.as_("reviewer").review.approve(of, "bob").decided_by == "bob"
+
+
+def test_a_reader_reads(workspace: Workspace) -> None:
+    reader = workspace.as_("reader")
+    assert reader.jobs.due() == []
+    assert reader.models.all()
+    assert reader.auditing.n_max == workspace.auditing.n_max
+
+
+def test_every_command_that_needs_a_role_is_there(workspace: Workspace) -> None:
+    for noun, commands in NEEDS.items():
+        for command in commands:
+            assert callable(getattr(getattr(workspace, noun), command)), f"{noun}.{command}"
+
+
+def test_the_reasons_to_reject_are_kept_in_the_log(workspace: Workspace) -> None:
+    assert workspace.preferences.reject_reasons == REASONS
+    workspace.preferences.set_reject_reasons([" not  ours ", "", "harmful", "harmful"], "ann")
+    assert workspace.preferences.reject_reasons == ("not ours", "harmful")
+    lines = len(workspace.store.events.newest(10))
+    workspace.preferences.set_reject_reasons(["not ours", "harmful"], "bob")
+    assert len(workspace.store.events.newest(10)) == lines, "the same again changes nothing"
+
+
+@pytest.mark.parametrize("reasons", [[], ["  "], ["x" * 81], [f"reason {i}" for i in range(21)]])
+def test_bad_reasons_change_nothing(reasons: list[str], workspace: Workspace) -> None:
+    with pytest.raises(InputError):
+        workspace.preferences.set_reject_reasons(reasons, "ann")
+    assert workspace.preferences.reject_reasons == REASONS
+
+
+def test_the_caps_of_new_runs_are_kept(workspace: Workspace) -> None:
+    assert workspace.preferences.caps == Caps()
+    workspace.preferences.set_caps(Caps(max_calls=900, max_cost_usd=1.5), "ann")
+    assert workspace.preferences.caps == Caps(max_calls=900, max_cost_usd=1.5)
