@@ -11,6 +11,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from pages.parts import safe, signing
 from pages.parts.headers import SecurityHeaders
 from pages.parts.sidebar import sidebar
 from pages.parts.warm import warm
@@ -24,6 +25,7 @@ PAGES = {
         st.Page("pages/learn/tasks.py", title="Tasks", icon=":material/checklist:", url_path="tasks"),
         st.Page("pages/learn/runs.py", title="Runs", icon=":material/play_circle:", url_path="runs"),
         st.Page("pages/learn/groups.py", title="Groups", icon=":material/scatter_plot:", url_path="groups"),
+        st.Page("pages/learn/rollouts.py", title="Rollouts", icon=":material/search:", url_path="rollouts"),
         st.Page(
             "pages/learn/import_tasks.py", title="Import tasks", url_path="import-tasks", visibility="hidden"
         ),
@@ -39,6 +41,9 @@ PAGES = {
         st.Page("pages/review/versions.py", title="Versions", icon=":material/history:", url_path="versions"),
         st.Page("pages/review/experience.py", title="Experience", url_path="experience", visibility="hidden"),
     ],
+    "Prove": [
+        st.Page("pages/prove/compare.py", title="Compare runs", icon=":material/compare_arrows:", url_path="compare")
+    ],
     "Ship": [st.Page("pages/ship/packs.py", title="Packs", icon=":material/package_2:", url_path="packs")],
     "Admin": [
         st.Page("pages/admin/activity.py", title="Activity", icon=":material/list_alt:", url_path="activity"),
@@ -50,6 +55,10 @@ st.set_page_config(page_title="Winnow", page_icon=str(PARTS / "mark.svg"), layou
 st.logo(str(PARTS / "logo.svg"), size="large", icon_image=str(PARTS / "mark.svg"))
 chosen = st.navigation(PAGES, expanded=True)
 if get_script_run_ctx(suppress_warning=True) is not None:
-    with st.sidebar:
-        sidebar()
-    chosen.run()
+    safe.style()
+    if signing.must_sign_in():
+        signing.ask()
+    else:
+        with st.sidebar:
+            sidebar()
+        chosen.run()

@@ -53,7 +53,8 @@ def serve(workspace: Path, environ: Mapping[str, str] | None = None) -> Iterator
         "--server.fileWatcherType",
         "none",
     ]
-    env = {**os.environ, **(environ or {}), "WINNOW_WORKSPACE": str(workspace), "WINNOW_USER": "ann"}
+    ours = {"WINNOW_WORKSPACE": str(workspace), "WINNOW_USER": "ann", "WINNOW_RECENT": ""}
+    env = {**os.environ, **ours, **(environ or {})}
     log = workspace.parent / f"{workspace.name}-server.log"
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=subprocess.STDOUT)

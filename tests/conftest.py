@@ -42,6 +42,7 @@ def nothing_of_the_developers_own(
 ) -> None:
     for name in [n for n in os.environ if n.endswith("_API_KEY")] + ["WINNOW_WORKSPACE", "WINNOW_USER"]:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WINNOW_RECENT", "")  # nothing is remembered, and nothing of the developer's is offered
     if not {"model", "browser"} & set(request.keywords):
         monkeypatch.setenv("WINNOW_CACHE", str(tmp_path_factory.getbasetemp() / "no-models"))
 

@@ -2,138 +2,115 @@
 
 import streamlit as st
 
-from core.workspace import Overview
-from pages.parts import events, frame, jobs, safe, session, tally, words
-from pages.parts.safe import markup
+from core.workspace import Overview, Workspace
+from pages.parts import at_work, events, frame, jobs, loop, safe, session, tally, words
+from pages.parts.safe import joined, markup
+
+LATELY = 8
+LOOKED_AT = 200
+"""Newest lines of the log that `LATELY` of them are gathered from."""
 
 ws = session.workspace()
 now = ws.overview()
 
 
-def step(
-    number: int, name: str, value: object, under: str, target: str, *, done: bool, current: bool
-) -> None:
-    content = markup(
-        '<div class="w-step {look}"><span class="n">{number}</span><h4>{name}</h4><b>{value}</b>'
-        '<span class="under">{under}</span></div>',
-        look="" if done or current else "todo",
-        number=number,
-        name=name,
-        value=value,
-        under=under,
+def hero() -> None:
+    """What Winnow is for, to somebody who has not begun."""
+    how = (
+        ("Sample", "Each task is tried several times by a model that stays as it is."),
+        ("Count", "What the better attempts did is counted against the worse ones, with p values."),
+        ("Review", "Short lessons are proposed. You approve, edit or reject each one."),
+        ("Ship", "Approved lessons become a version, and a pack for your agents."),
     )
-    if frame.card(f"step_{number}", content, f"Go to {name.lower()}", current=current):
-        st.switch_page(target)
+    with st.container(key="w_hero", horizontal_alignment="center"):
+        safe.html(
+            '<div class="w-hero"><div class="w-grain" aria-hidden="true"></div>'
+            "<h2>Lessons from your rollouts, reviewed by you</h2><p>{text}</p></div>",
+            text="This workspace is empty. The sample project shows the whole loop on office tasks that an agent was "
+            "recorded at; it needs no key and asks no model.",
+        )
+        with st.container(horizontal=True, horizontal_alignment="center"):
+            reason = session.refusal("reviewer")
+            if st.button(
+                "Load the sample project",
+                key="load_sample",
+                type="primary",
+                icon=":material/play_arrow:",
+                disabled=bool(reason),
+                help=frame.refused(reason),
+            ):
+                jobs.load_sample(ws)
+            if st.button("Import your tasks", key="import_own", icon=":material/upload:"):
+                frame.go("pages/learn/import_tasks.py")
+        safe.html(
+            '<ol class="w-how">{steps}</ol>',
+            steps=joined(
+                markup("<li><b>{name}</b><span>{text}</span></li>", name=name, text=text)
+                for name, text in how
+            ),
+        )
 
 
-def next_step(now: Overview) -> tuple[int, str, str, str, str]:
-    """(which of the five steps, what it brings, button, page, id)."""
-    run = now.newest_run
-    if not now.tasks and not now.rollouts:
-        return 0, "", "Import tasks", "pages/learn/import_tasks.py", ""
-    if run and run.status not in ("done", "failed", "cancelled", "review"):
-        done = run.tally.total - run.tally.waiting
-        job = ws.jobs.of_run(run.id)
-        state = "is being worked on" if jobs.active(job) else "stopped and can go on where it is"
-        return (
-            1,
-            f"{run.id} {state}: {done} of {run.tally.total} groups are finished.",
-            f"Open {run.id}",
-            ("pages/learn/run.py"),
-            run.id,
+def strip(now: Overview, current: int) -> None:
+    """The five steps of the loop with their counts; each leads to its page."""
+    with st.grid(5, min_column_width=150):
+        for i, step in enumerate(loop.steps(now)):
+            look = "" if step.reached or i == current else "todo"
+            content = markup(
+                '<div class="w-step {look} {current}"><span class="n">{number}</span><h4>{name}</h4><b>{value}</b>'
+                '<span class="under">{under}</span></div>',
+                look=look,
+                current="current" if i == current else "",
+                number="✓" if step.reached and i != current else i + 1,
+                name=step.name,
+                value=f"{step.count:,}",
+                under=step.under,
+            )
+            frame.way(
+                f"step_{i + 1}",
+                content,
+                f"{step.name}: {step.count:,} {step.under}",
+                step.page,
+                look="w-card",
+            )
+
+
+def next_panel(next_step: loop.Next) -> None:
+    with st.container(key="w_next", horizontal=True, vertical_alignment="center"):
+        safe.html(
+            '<div class="w-next"><span class="w-crumb">Next</span><p>{why}</p></div>',
+            why=next_step.why,
         )
-    if now.staged and not now.waiting_review:
-        return (
-            3,
-            f"{now.staged} approved and not yet part of the library.",
-            (f"Publish version {now.version + 1}"),
-            "pages/review/publish.py",
-            "",
-        )
-    if now.waiting_review:
-        return (
-            2,
-            "Each one is shown with its exact text and what was counted for it.",
-            (f"Review {now.waiting_review} proposal{'s' * (now.waiting_review != 1)}"),
-            "pages/review/review.py",
-            "",
-        )
-    if run and run.status == "review":
-        return (
-            1,
-            f"What {run.id} proposed is decided on and published: its next batch can start.",
-            f"Go on with {run.id}",
-            "pages/learn/run.py",
-            run.id,
-        )
-    if not now.rollouts:
-        return (
-            1,
-            "Sample several rollouts of each task, so that good and bad ones can be told apart.",
-            ("Start a run"),
-            "pages/learn/new_run.py",
-            "",
-        )
-    if now.experiences:
-        return 4, "The library is ready to go into your agents.", "Export a pack", "pages/ship/packs.py", ""
-    return (
-        1,
-        "Nothing waits for review. Another run, with other tasks or settings, may teach more.",
-        ("Start a run"),
-        "pages/learn/new_run.py",
-        "",
-    )
+        if st.button(
+            safe.label(next_step.button), key="next_step", type="primary", icon=":material/arrow_forward:"
+        ):
+            frame.go(next_step.page, **({"id": next_step.of} if next_step.of else {}))
+
+
+def running(ws: Workspace) -> None:
+    going_on = at_work.jobs(ws)
+    if going_on:
+        frame.section("At work", "it goes on when this tab is closed")
+    for job in going_on:
+        at_work.line(ws, job, "home")
 
 
 frame.page("Winnow", "Lessons from your rollouts: counted, reviewed by you, and ready to ship.")
-
-which, why, button, target, of = next_step(now)
-tasks = sum(n for by in now.tasks.values() for n in by.values())
-packs = len([e for e in ws.store.events.newest(200) if e.kind == "pack.exported"])
-steps = (
-    (
-        "Tasks",
-        tasks,
-        f"in {words.plural(len(now.tasks), 'domain')}" if tasks else "none yet",
-        "pages/learn/tasks.py",
-    ),
-    (
-        "Rollouts",
-        now.rollouts,
-        f"{now.groups.informative:,} informative groups",
-        "pages/learn/groups.py",
-    ),
-    ("Proposals", now.waiting_review, f"waiting, {now.staged} staged", "pages/review/review.py"),
-    ("Library", now.experiences, f"lessons in version {now.version}", "pages/review/library.py"),
-    ("Packs", packs, "shipped", "pages/ship/packs.py"),
-)
-reached = (tasks, now.rollouts, sum(now.proposals.values()), now.experiences, packs)
-with st.grid(5, min_column_width=150):
-    for i, (name, value, under, page) in enumerate(steps):
-        step(i + 1, name, value, under, page, done=bool(reached[i]), current=i == which)
-
-if not now.tasks and not now.rollouts:
-    with st.container(key="w_empty", horizontal_alignment="center"):
-        safe.html(
-            '<div class="w-empty"><div class="w-grain"></div><h3>Nothing here yet</h3><p>{text}</p></div>',
-            text="Winnow runs a frozen model several times on each of your tasks, counts what the better attempts "
-            "did differently, and proposes short lessons. You decide which ones stay.",
-        )
-        with st.container(horizontal=True, horizontal_alignment="center"):
-            if st.button("Load the sample project", key="load_sample", type="primary"):
-                jobs.load_sample(ws)
-            if st.button("Import your tasks", key="import_own"):
-                st.switch_page("pages/learn/import_tasks.py")
+if ws.store.standing.empty():
+    hero()
     st.stop()
 
-frame.section("Next", why)
-if st.button(safe.label(button), key="next_step", type="primary", icon=":material/arrow_forward:"):
-    st.switch_page(target, query_params={"id": of} if of else None)
+next_step = loop.next_step(ws, now)
+strip(now, next_step.step)
+next_panel(next_step)
+st.fragment(running, run_every=2 if at_work.jobs(ws) else None)(ws)
 
 left, right = st.columns([3, 2], gap="large")
 with left:
-    frame.section("What the groups said")
+    frame.section("What the groups said", words.plural(now.groups.total, "group") if now.groups.total else "")
     tally.bar(now.groups)
 with right:
     frame.section("Lately")
-    events.lines([e for e in ws.store.events.newest(60) if e.kind != "proposal.made"][:7])
+    lately = list(events.gathered(ws.store.events.newest(LOOKED_AT)))[:LATELY]
+    events.lines([event for same in lately for event in same])
+    st.page_link("pages/admin/activity.py", label="All activity", icon=":material/list_alt:")

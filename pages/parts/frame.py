@@ -34,6 +34,14 @@ def page(title: str, lead: str, *, crumb: str = "") -> None:
             safe.html('<div class="w-done" role="status">{message}</div>', message=message)
 
 
+def go(target: str, **query: str) -> None:
+    """Open another page.
+
+    Never `st.switch_page` without a query: it refuses to leave a page whose address holds a filter.
+    """
+    st.switch_page(target, query_params=query)
+
+
 def section(title: str, note: str = "") -> None:
     beside = markup('<span class="w-note">{note}</span>', note=note) if note else Markup()
     safe.html('<div class="w-section"><h2>{title}</h2>{beside}</div>', title=title, beside=beside)
@@ -77,6 +85,29 @@ def card(key: str, content: Markup, label: str, *, current: bool = False) -> boo
         return st.button(safe.label(label), key=f"open_{key}")
 
 
+def way(key: str, content: Markup, label: str, target: str, *, look: str = "", **query: str) -> None:
+    """Content that leads somewhere wherever it is clicked: a real link, so it opens in a new tab, too.
+
+    Like a card, the link lies invisibly over the content; unlike one, it cannot be used in a page that runs alone.
+
+    Args:
+        key: of the element.
+        content: what is seen.
+        label: what a screen reader says.
+        target: the page.
+        look: further CSS classes.
+        query: the rest of the address, such as `id`.
+    """
+    with st.container(key=f"way_{key}", gap=None):
+        safe.html('<div class="w-way {look}">{content}</div>', look=look, content=content)
+        st.page_link(page=target, label=safe.label(label), query_params=query or None, width="stretch")
+
+
+def refused(reason: str) -> str:
+    """Why an action cannot be used, as the help of its button; empty where it can."""
+    return safe.label(reason, 200) if reason else ""
+
+
 def empty(title: str, text: str, button: str = "", target: str = "", *, key: str = "empty") -> None:
     """An empty state: what the page is for, and one button on."""
     with st.container(key="w_empty", horizontal_alignment="center"):
@@ -86,10 +117,12 @@ def empty(title: str, text: str, button: str = "", target: str = "", *, key: str
             text=text,
         )
         if button and st.button(safe.label(button), key=f"{key}_go", type="primary"):
-            st.switch_page(target)
+            go(target)
 
 
 def back(label: str, target: str, **query: str) -> None:
-    """A quiet way up from a page about one thing."""
-    if st.button(safe.label(label), key="w_back", type="tertiary", icon=":material/arrow_back:"):
-        st.switch_page(target, query_params=query)
+    """A quiet way up from a page about one thing. A link and no button: the browser's own Back then works, too."""
+    with st.container(key="w_back"):
+        st.page_link(
+            page=target, label=safe.label(label), icon=":material/arrow_back:", query_params=query or None
+        )

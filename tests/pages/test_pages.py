@@ -109,13 +109,16 @@ def test_every_page_draws_a_filled_workspace(name: str, ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, of in PAGES.items() if of])
-def test_an_unknown_id_is_one_red_line(name: str, ws: Workspace) -> None:
-    assert "There" in red(open_page(name, "nothing <b>of this name"))
+def test_an_unknown_id_is_a_card_with_a_way_back(name: str, ws: Workspace) -> None:
+    page = fine(open_page(name, "nothing <b>of this name"))
+    assert "There" in html(page)
+    assert "<b>of this name" not in html(page)
+    assert page.button("gone_back").label
 
 
 def test_the_app_itself_draws_home_and_the_sidebar(ws: Workspace) -> None:
     app = fine(AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run())
-    assert "Waiting for review" in html(app)
+    assert "**5** waiting for review" in [link.proto.label for link in app.get("page_link")]
     fine(app.switch_page("pages/review/review.py").run())
 
 

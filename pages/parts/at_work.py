@@ -1,0 +1,50 @@
+"""Background work in a line: what it is at, how far it is, how long it may take; it leads to its run."""
+
+from __future__ import annotations
+
+from core.job import ENDED, Job
+from core.workspace import Workspace
+from pages.parts import frame, pace
+from pages.parts.safe import markup
+
+
+def jobs(ws: Workspace) -> list[Job]:
+    """What a worker has to see to now."""
+    return [job for job in ws.jobs.due() if job.state not in ENDED]
+
+
+def line(ws: Workspace, job: Job, where: str) -> None:
+    """Draw one job.
+
+    Args:
+        ws: whose.
+        job: which.
+        where: part of the key, as a job may be drawn at two places of a page.
+    """
+    share = min(1.0, job.done / job.total) if job.total else 0.0
+    rest = pace.left(ws.folder, job)
+    content = markup(
+        '<div class="w-job"><div class="top"><b>{subject}</b><span>{how_far}</span></div>'
+        '<div class="w-progress" role="progressbar" aria-valuenow="{percent}" aria-valuemin="0" aria-valuemax="100"'
+        ' aria-label="How far {subject} is"><i style="width:{percent}%"></i></div>'
+        '<div class="rest">{rest}</div></div>',
+        subject=job.subject,
+        how_far=_how_far(job),
+        percent=f"{100 * share:.0f}",
+        rest=f"about {rest} left" if rest else _state(job),
+    )
+    frame.way(f"{where}_{job.id}", content, f"Open {job.subject}", "pages/learn/run.py", id=job.subject)
+
+
+def _how_far(job: Job) -> str:
+    if job.state == "waiting" or not job.what:
+        return "in the queue" if job.state == "waiting" else "starting"
+    return f"{job.what} {job.done:,} of {job.total:,}" if job.total else job.what
+
+
+def _state(job: Job) -> str:
+    return {
+        "waiting": "waits for a worker",
+        "pausing": "pausing: what is in flight comes home",
+        "cancelling": "being cancelled",
+    }.get(job.state, "at work")
