@@ -18,6 +18,9 @@ KINDS: tuple[Kind, ...] = ("strategy", "tool_selection", "failure_pattern", "con
 MAX_WORDS = 32
 """An experience has at most this many words (TF-GRPO, Stage 3; DESIGN 2.4)."""
 
+MAX_CHARACTERS = 1_000
+"""An experience has at most so many, however few words they make: a run without spaces is one word (`core.words`)."""
+
 GENERAL = "general"
 """The domain whose lessons go with every task."""
 
@@ -38,6 +41,36 @@ def check_text(text: str) -> str:
     except UnicodeEncodeError as e:
         raise ValueError("the text holds half of a surrogate pair") from e
     return text
+
+
+MAX_DOMAIN = 100
+"""Characters of a domain."""
+
+
+def check_domain(domain: str) -> str:
+    """Refuse what no task can be asked to match: a domain is found by its exact characters.
+
+    Raises:
+        ValueError: it is empty or too long, has outer spaces, or holds what cannot be seen.
+    """
+    if not domain:
+        raise ValueError("the domain is empty")
+    if len(domain) > MAX_DOMAIN:
+        raise ValueError(f"the domain has {len(domain):,} characters; at most {MAX_DOMAIN} are taken")
+    if domain != domain.strip():
+        raise ValueError("the domain begins or ends with a space")
+    if not domain.isprintable():
+        raise ValueError("the domain holds a character that cannot be seen")
+    return domain
+
+
+def same_domain(a: str, b: str) -> bool:
+    """Whether two domains differ only in case or spaces.
+
+    >>> same_domain("General", "general "), same_domain("office work", "office  Work"), same_domain("a b", "ab")
+    (True, True, False)
+    """
+    return " ".join(a.casefold().split()) == " ".join(b.casefold().split())
 
 
 class _WithText(Record):

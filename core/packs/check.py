@@ -2,6 +2,10 @@
 
 In this order, and the first fault ends it: size, zip structure, names of the files, sizes and ratios, checksums,
 JSON, format version, schema, records, and that `prompt.txt` is the text that `pack.json` renders to.
+
+To verify is more than to read: nothing may lie in the file that is not told by `pack.json`. So there is no byte around,
+between or behind the four files, no comment, and `README.md` is the one that `pack.json` renders to. How the files are
+stored, and their times, are another tool's affair. Of a later minor version the files that are not known are named.
 """
 
 from __future__ import annotations
@@ -29,8 +33,10 @@ from core.packs.pack import (
     PackedVersion,
     Provenance,
     pack_schema,
+    write_pack,
 )
 from core.packs.prompt import prompt_text
+from core.packs.readme import readme_text
 from core.record import Record
 
 MAX_CONTENT_BYTES = 64 * 2**20
@@ -69,15 +75,21 @@ class PackCheck(Record):
     """Of the whole zip."""
     files: dict[str, int]
     """Bytes of each file."""
+    unknown: tuple[str, ...] = ()
+    """What a later minor version of the format put in, and nobody here can check."""
 
 
 def verify_pack(data: bytes) -> PackCheck:
-    """Check all of a pack and keep nothing of it.
+    """Check all of a pack, and that nothing hides in it; keep nothing of it.
 
     Raises:
         PackError: one sentence with the first fault.
     """
     files, pack = _checked(data)
+    unknown: tuple[str, ...] = ()
+    if write_pack(pack) != data:
+        _check_bytes(data)
+        unknown = _check_files(files, pack)
     return PackCheck(
         name=pack.name,
         version=pack.version.number,
@@ -87,6 +99,7 @@ def verify_pack(data: bytes) -> PackCheck:
         provenance=pack.provenance,
         sha256=hashlib.sha256(data).hexdigest(),
         files={name: len(content) for name, content in files.items()},
+        unknown=unknown,
     )
 
 
@@ -108,6 +121,34 @@ def _checked(data: bytes) -> tuple[dict[str, bytes], Pack]:
     if files["prompt.txt"] != prompt_text(pack.as_experiences()).encode():
         raise PackError("The pack's prompt.txt is not the text that its pack.json renders to.")
     return files, pack
+
+
+def _check_bytes(data: bytes) -> None:
+    """Refuse a zip with a byte that is neither in a file nor needed to find it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        if archive.comment or any(entry.comment for entry in entries):
+            raise PackError("The pack's zip archive holds a comment; a pack of Winnow has none.")
+        names = sum(len(entry.orig_filename.encode()) for entry in entries)
+        needed = sum(entry.compress_size for entry in entries) + len(entries) * (30 + 46) + 2 * names + 22
+    if len(data) != needed:
+        raise PackError(
+            f"The pack's zip archive has {len(data)} bytes where its files take {needed}: something else lies in it."
+        )
+
+
+def _check_files(files: Mapping[str, bytes], pack: Pack) -> tuple[str, ...]:
+    """Refuse a file that does not follow from pack.json; of a later version, name it."""
+    more = sorted(files.keys() - {*FILES, SUMS})
+    changed = files["README.md"] != readme_text(pack).encode()
+    if pack.schema_version == SCHEMA_VERSION:
+        if more:
+            raise PackError(f"The pack holds a file that no pack of its format has: {more[0]}.")
+        if changed:
+            raise PackError("The pack's README.md is not the text that its pack.json renders to.")
+        if files["pack.json"] != pack.canonical().encode():
+            raise PackError("The pack's pack.json is not in the form that Winnow writes.")
+    return tuple(more) + (("README.md",) if changed else ())
 
 
 def _unzip(data: bytes) -> dict[str, bytes]:

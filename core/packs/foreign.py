@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from core.errors import PackError
-from core.experience import GENERAL, KINDS, Kind
+from core.experience import GENERAL, KINDS, Kind, check_domain, same_domain
 from core.importers.source import MAX_RAW, bounded, storable
 from core.packs.content import check_text_only, holds_secret
 from core.packs.pack import MAX_EXPERIENCES, MAX_PACK_BYTES, MAX_TEXT
@@ -69,6 +69,9 @@ class Claims(NamedTuple):
     learned_on: str = ""
 
 
+_SECRET = "holds what looks like a secret (a key, token or password)"
+
+
 @dataclass
 class Reading:
     """A file while it is read."""
@@ -77,6 +80,7 @@ class Reading:
     aside: list[Aside] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     _places: Counter[str] = field(default_factory=Counter)
+    _hidden: int = 0
 
     def lesson(self, place: str, their_id: str, text: str, claims: Claims | None = None) -> None:
         """Take a lesson, or set it aside where it cannot be one.
@@ -90,10 +94,11 @@ class Reading:
         claims = claims or Claims()
         named = (their_id, claims.domain, claims.section, claims.learned_on)
         check_text_only([text, claims.kind, *named], place.capitalize())
-        if holds_secret([text, *named]):
-            self.set_aside(place, "it holds what looks like a secret (a key, token or password)", "")
+        if holds_secret([text, claims.kind, *named]):
+            self.set_aside(place, f"it {_SECRET}", "")
             return
-        reason = _no_lesson(text, named)
+        claims = claims._replace(domain=self._domain(claims.domain))
+        reason = _no_lesson(text, named) or _no_domain(claims.domain)
         if reason:
             self.set_aside(place, reason, text)
             return
@@ -111,16 +116,41 @@ class Reading:
         if len(self.lessons) > MAX_EXPERIENCES:
             raise PackError(f"The file holds more than {MAX_EXPERIENCES} lessons; that many are not read.")
 
+    def entry(self, what: str, their_id: str) -> str:
+        """The place of a part that has an id; one that looks like a secret is not repeated.
+
+        >>> Reading().entry("entry", "G7")
+        "entry 'G7'"
+        """
+        if not holds_secret(their_id):
+            return f"{what} {their_id[:60]!r}"
+        self._hidden += 1
+        return f"{what} with a hidden id, number {self._hidden}"
+
+    def _domain(self, named: str) -> str:
+        """A domain without outer spaces; one that is `general` but for its case is that one, and this is said."""
+        domain = named.strip()
+        if domain != GENERAL and same_domain(domain, GENERAL):
+            self.notes[f"the domain {domain!r} is taken as {GENERAL!r}"] = None
+            return GENERAL
+        return domain
+
     def set_aside(self, place: str, reason: str, raw: str) -> None:
+        """Keep a part that is no lesson, but nothing of it that looks like a secret."""
+        if holds_secret([raw, reason]):
+            raw, reason = "", f"{'it is no lesson' if holds_secret(reason) else reason}; it {_SECRET}"
         kept = storable(bounded(raw, MAX_RAW)).replace("\x00", "\ufffd")
         self.aside.append(Aside(place=place, reason=storable(reason), raw=kept))
 
     def done(self, form: str, **about: Any) -> ForeignLibrary:
-        """The library that was read.
+        """The library that was read; a name that looks like a secret is left out.
 
         Raises:
             PackError: there was no lesson in it.
         """
+        if holds_secret(about.get("name")):
+            about["name"] = ""
+            self.notes[f"the name of the library is left out: it {_SECRET}"] = None
         if not self.lessons and not self.aside:
             raise PackError(f"There is no lesson in this file, read as {form}.")
         return ForeignLibrary(
@@ -151,6 +181,14 @@ def _no_lesson(text: str, named: tuple[str, ...]) -> str:
         return f"the text has {len(text)} characters; at most {MAX_TEXT} are read"
     if any(len(each) > MAX_FIELD for each in named):
         return f"its id, domain, heading or model has more than {MAX_FIELD} characters"
+    return ""
+
+
+def _no_domain(domain: str) -> str:
+    try:
+        check_domain(domain or GENERAL)
+    except ValueError as e:
+        return str(e)
     return ""
 
 

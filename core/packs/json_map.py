@@ -34,7 +34,7 @@ def read(data: bytes) -> ForeignLibrary:
         raise PackError("The file is JSON, but not an object {id: text}.")
     reading = Reading()
     for their_id, text in value.items():
-        place = f"entry {their_id[:60]!r}"
+        place = reading.entry("entry", their_id)
         if isinstance(text, str):
             reading.lesson(place, their_id, text)
         else:

@@ -11,9 +11,9 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import PackError
 from core.experience import Experience, Extractor, Kind, Proposal, check_text
@@ -94,6 +94,13 @@ class Pack(Record):
     version: PackedVersion
     provenance: Literal["included", "redacted"]
     experiences: tuple[PackedExperience, ...] = Field(max_length=MAX_EXPERIENCES)
+
+    @model_validator(mode="after")
+    def _redacted_is_redacted(self) -> Self:
+        told = any(e.provenance for e in self.experiences) or self.version.author or self.version.message
+        if self.provenance == "redacted" and told:
+            raise ValueError("it says that its origin was left out, and tells it")
+        return self
 
     def as_experiences(self) -> tuple[Experience, ...]:
         """The lessons as records of the library, e.g. to render or to propose them."""

@@ -34,7 +34,7 @@ def _read_zip(data: bytes) -> ForeignLibrary:
             wins=e.wins,
             learned_on=e.learned_on,
         )
-        reading.lesson(f"experience {e.id[:60]!r}", e.id, e.text, claims)
+        reading.lesson(reading.entry("experience", e.id), e.id, e.text, claims)
     return reading.done("a pack", name=pack.name, version=pack.version.number)
 
 

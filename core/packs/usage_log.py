@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from core.errors import InputError, PackError
 from core.importers.source import Rejected, decode, lines_of, parse_line, rejected
-from core.packs.content import check_strings
+from core.packs.content import check_strings, holds_secret
 from core.record import Record, content_hash
 
 MAX_LOG_BYTES = 64 * 2**20
@@ -97,10 +97,10 @@ def read_usage(data: bytes, name: str = "the log") -> UsageLog:
     for number, line in lines_of(text):
         try:
             entries.append(_entry(line))
-        except PackError as e:  # what may be a secret is not repeated
-            aside.append(rejected(number, str(e), ""))
         except (InputError, ValueError) as e:
-            aside.append(rejected(number, str(e), line))
+            secret = isinstance(e, PackError) or holds_secret([line, str(e)])  # that is not repeated
+            reason = "it holds what looks like a secret" if holds_secret(str(e)) else str(e)
+            aside.append(rejected(number, reason, "" if secret else line))
         if len(entries) > MAX_ENTRIES:
             raise InputError(f"{name} has more than {MAX_ENTRIES} entries. Split it.")
     if not entries and not aside:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from core.errors import PackError
-from core.packs import EXPORTERS, pack_schema, read_library, read_pack, read_usage
+from core.packs import EXPORTERS, Pack, pack_schema, read_library, read_pack, read_usage, write_pack
 from core.packs.foreign import ForeignLesson
+from core.packs.pack import PackedExperience, PackedVersion
 from core.packs.prompt import prompt_text
 from core.packs.redaction import HIDDEN, names_a_home, without_folders, without_homes
 from core.packs.yaml_text import escape_interpolation, unescape_interpolation, yaml_string
@@ -234,6 +235,53 @@ def test_a_lesson_that_looks_like_a_secret_is_set_aside_and_not_kept() -> None:
     found = read_library(json.dumps({"a": "Use sk-" + "a1B2" * 8, "b": "Ask once."}).encode())[1]
     assert [e.their_id for e in found.lessons] == ["b"]
     assert [("secret" in a.reason, a.raw) for a in found.aside] == [(True, "")]
+
+
+KEY = "sk-" + "a1B2" * 20
+
+
+def packed(**fields: str) -> bytes:
+    """A pack of one lesson with these fields, for which nobody looked for secrets."""
+    lesson = {"id": "E-0001", "text": "Ask once.", "kind": "strategy", "domain": "office", "learned_on": "m"}
+    lesson |= {k: v for k, v in fields.items() if k != "name"}
+    one = PackedExperience(**lesson, confidence=0.5, uses=0, wins=0)  # type: ignore[arg-type]
+    name = fields.get("name", "demo")
+    return write_pack(
+        Pack(
+            winnow="0", name=name, version=PackedVersion(number=1), provenance="redacted", experiences=(one,)
+        )
+    )
+
+
+HOLDS_A_KEY: dict[str, bytes] = {
+    "name of a pack": packed(name=f"a {KEY}"),
+    "id in a pack": packed(id=KEY),
+    "domain in a pack": packed(domain=KEY),
+    "model in a pack": packed(learned_on=KEY),
+    "id in JSON": json.dumps({KEY: "Ask once.", "b": "Ask twice."}).encode(),
+    "id of no text in JSON": json.dumps({KEY: 1}).encode(),
+    "no text in JSON": json.dumps({"a": [KEY]}).encode(),
+    "kind in a table": f"id,text,kind\nG0,Ask once.,{KEY}\n".encode(),
+    "a row of another length": f"id,text\nG0,Ask once.,{KEY}\n".encode(),
+    "a line of a playbook": f"[G0] helpful=1 harmful=0 :: Ask.\n[{KEY}] helpful=x harmful=0 :: Ask\n".encode(),
+    "a heading of a playbook": f"## {KEY}\n[G0] helpful=1 harmful=0 :: Ask.\n".encode(),
+    "a line before all": f"password {KEY}\n[G0] helpful=1 harmful=0 :: Ask.\n".encode(),
+}
+
+
+@pytest.mark.parametrize("where", sorted(HOLDS_A_KEY))
+def test_a_key_in_a_foreign_file_is_kept_nowhere(where: str) -> None:
+    found = read_library(HOLDS_A_KEY[where])[1]
+    assert KEY[:20] not in found.model_dump_json()
+    assert re.search("looks like a secret|hidden id", found.model_dump_json()), "it is said"
+
+
+def test_a_domain_comes_in_without_outer_spaces_and_general_is_general() -> None:
+    data = "id,text,domain\na,One.,General\nb,Two.,  office \nc,Three.,\nd,Four.,off\u200bice\ne,Five.,{}\n"
+    found = read_library(data.format("x" * 101).encode())[1]
+    assert [e.domain for e in found.lessons] == ["general", "office", ""]
+    assert any("'General' is taken as 'general'" in note for note in found.notes)
+    assert [a.reason.partition(" ")[0] for a in found.aside] == ["the", "the"]
 
 
 # Redaction
