@@ -10,6 +10,8 @@ from typing import assert_never
 
 from core.errors import ApplyError, UnknownExperienceError
 from core.experience import (
+    GENERAL,
+    MAX_CHARACTERS,
     MAX_WORDS,
     START_CONFIDENCE,
     Add,
@@ -18,6 +20,8 @@ from core.experience import (
     Merge,
     Modify,
     Operation,
+    check_domain,
+    same_domain,
 )
 from core.words import count_words, normalise
 
@@ -92,7 +96,7 @@ class Library:
 
         Raises:
             UnknownExperienceError: a change names an experience that is not live.
-            ApplyError: a text has more than 32 words, or says what a live experience of its domain says already.
+            ApplyError: a text is too long, or says what a live experience of its domain says already.
         """
         draft = Draft(self, next_number)
         touched = tuple([draft.take(change) for change in changes])
@@ -119,7 +123,7 @@ class Draft:
 
         Raises:
             UnknownExperienceError: it names an experience that is not live.
-            ApplyError: its text has more than 32 words, or says what another one of its domain says already.
+            ApplyError: its text is too long, or says what another one of its domain says already.
         """
         states = self._results(change)
         for experience in states:
@@ -196,6 +200,11 @@ class Draft:
 
     def _check_text(self, text: str, domain: str, own: tuple[str, ...]) -> None:
         """Refuse what is too long, and what its domain knows already; another domain may say the same."""
+        if len(text) > MAX_CHARACTERS:
+            raise ApplyError(
+                f"The text has {len(text):,} characters; an experience has at most {MAX_CHARACTERS:,}, however few"
+                " words they make. Shorten it, then approve it again."
+            )
         if (words := count_words(text)) > MAX_WORDS:
             raise ApplyError(
                 f"The text has {words} words; an experience has at most {MAX_WORDS}. Shorten it, then approve it again."
@@ -229,11 +238,35 @@ def _by_number(experience: Experience) -> tuple[int, str]:
     return (int(digits) if digits.isdigit() else 0, experience.id)
 
 
-def check_fit(operation: Operation, library: Library) -> None:
-    """Refuse an operation that this library cannot take.
+def check_fit(operation: Operation, library: Library, domains: Iterable[str] = ()) -> None:
+    """Refuse an operation of a person that this library cannot take, or whose domain is surely mistyped.
+
+    Args:
+        operation: what is to be proposed.
+        library: what it would be applied to.
+        domains: those of the tasks: one that is among them may be named, whatever the library has.
 
     Raises:
         UnknownExperienceError: it names an experience that is not live.
-        ApplyError: its text has more than 32 words, or says what another one of its domain says already.
+        ApplyError: its text is too long, or says what another one of its domain says already; or its domain is none,
+            or differs from one that is in use only in case or spaces.
     """
+    if isinstance(operation, Add | Modify) and operation.domain is not None:
+        _check_domain(operation, operation.domain, library, domains)
     Draft(library, 10**9).check(operation)
+
+
+def _check_domain(operation: Add | Modify, named: str, library: Library, domains: Iterable[str]) -> None:
+    own = operation.experience_id if isinstance(operation, Modify) else None
+    known = dict.fromkeys([GENERAL, *domains, *(e.domain for e in library if e.id != own)])
+    if named in known:
+        return
+    if meant := next((one for one in known if same_domain(one, named)), None):
+        raise ApplyError(
+            f"The domain {named!r} differs from {meant!r}, which is in use, only in case or spaces, and a lesson is"
+            f" injected for the tasks of exactly its domain: name {meant!r}."
+        )
+    try:
+        check_domain(named)
+    except ValueError as e:
+        raise ApplyError(f"The lesson cannot be proposed: {e}.") from e

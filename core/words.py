@@ -3,7 +3,9 @@
 A word, for the limit of `MAX_WORDS`:
 
 1. A run of characters between white space is one word, whatever it holds: `read_json`, `f(x,y)`, a URL,
-   `3.14` and `don't` are one word each. An em dash separates words as a space does.
+   `3.14` and `don't` are one word each. An em dash separates words as a space does, and so does a character that
+   cannot be seen (zero-width space, soft hyphen, direction mark, ...), but for the joiners that some scripts and
+   emoji need inside a word.
 2. An ideograph or a kana is a word of its own, since Chinese and Japanese are written without spaces;
    what stands between them follows rule 1. Korean is written with spaces and follows rule 1.
 3. Thai, Lao, Khmer and Burmese are written without spaces, too, but their letters are smaller than words:
@@ -17,7 +19,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SEPARATORS = re.compile(r"[\s—⸺⸻]+")
+_SEPARATORS = re.compile(
+    "(?:[\\s—⸺⸻\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0001]"
+    "|(?<=[A-Za-z0-9_])[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f]+(?=[A-Za-z0-9_]))+"
+)
 _CHARACTER_WORDS = re.compile(
     "[\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00016ff0-\U00016fff"

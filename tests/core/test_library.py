@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from core.errors import ApplyError, UnknownExperienceError
 from core.experience import Add, Delete, Merge, Modify, Operation
-from core.library import Change, Library
+from core.library import Change, Library, check_fit
 from tests.make import make_experience
 
 TWO = Library.of(
@@ -79,6 +79,43 @@ def test_one_operation_that_does_not_fit_leaves_all_others_unapplied() -> None:
 def test_a_text_of_200_words_is_refused() -> None:
     with pytest.raises(ApplyError, match="200 words"):
         apply(TWO, Add(text="word " * 200))
+
+
+@pytest.mark.parametrize(
+    "operation", [Add(text="a" * 1_001), Modify(experience_id="E-0001", text="a-b" * 400)]
+)
+def test_a_single_word_without_an_end_is_refused(operation: Operation) -> None:
+    with pytest.raises(ApplyError, match="at most 1,000, however few words"):
+        apply(TWO, operation)
+    assert len(apply(TWO, Add(text="a" * 1_000))) == 3
+
+
+@pytest.mark.parametrize(
+    "domain", ["", " ", "a" * 101, "a\x00b", "a\nb", "a\u200bb", "office ", "\u00a0office"]
+)
+def test_a_domain_that_no_task_can_be_asked_to_match_is_refused(domain: str) -> None:
+    for operation in (
+        Add(text="New.", domain=domain),
+        Modify(experience_id="E-0001", text="New.", domain=domain),
+    ):
+        with pytest.raises(ApplyError, match="domain"):
+            check_fit(operation, TWO)
+
+
+@pytest.mark.parametrize("domain", ["General", "general ", "GENERAL", "OFFICE  work", "Office\twork"])
+def test_a_domain_that_differs_only_in_case_or_spaces_is_refused_with_the_one_that_is_meant(
+    domain: str,
+) -> None:
+    library = Library.of([make_experience(1, domain="office work")])
+    with pytest.raises(ApplyError, match=r"name '(general|office work)'"):
+        check_fit(Add(text="New.", domain=domain), library)
+
+
+def test_a_domain_that_a_task_has_or_that_is_mended_is_taken() -> None:
+    library = Library.of([make_experience(1, domain="Office")])
+    check_fit(Modify(experience_id="E-0001", text="Read the file first.", domain="office"), library)
+    check_fit(Add(text="New.", domain="office"), library, domains=["office"])
+    check_fit(Add(text="New.", domain="another"), library)
 
 
 def test_what_a_live_experience_says_already_is_not_added_again() -> None:

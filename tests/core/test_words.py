@@ -49,10 +49,22 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ("ตรวจสอบ", 2),
         ("قرأ الملف", 2),
         ("one\u00a0two\u3000three", 3),
+        ("zero\u200bwidth\u2060space", 3),
+        ("soft\u00adhyphen", 2),
+        ("می\u200cخواهم", 1),
+        ("क्\u200dष", 1),
+        ("❤\ufe0f", 1),
     ],
 )
 def test_words_are_counted_by_the_documented_rule(text: str, expected: int) -> None:
     assert count_words(text) == expected
+
+
+@pytest.mark.parametrize(
+    "c", [*"\u00ad\u034f\u115f\u200b\u200c\u200d\u200e\u202e\u2060\u2066\u2800\u3164\ufe0f\ufeff\U000e0061"]
+)
+def test_fifty_words_joined_by_what_nobody_sees_are_fifty_words(c: str) -> None:
+    assert count_words(c.join(["word"] * 50)) == 50
 
 
 @given(LATIN_WORDS)
