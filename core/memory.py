@@ -7,7 +7,7 @@
    embedding is asked for.
 3. Otherwise they are ranked by (1 - l) * cosine + l * confidence, and taken from the top: at most `TOP_K`, at
    most `CAPS` of a kind (strategies are not capped), and whoever still fits the budget (a shorter one further
-   down may, of the first `MISFITS` that do not).
+   down may). The Python loader that is shipped follows the same rule.
 4. What is left out is returned, each with its reason.
 5. The text of an error belongs to the query where the task is to mend one. It is the same for all rollouts of a
    group: they would not be comparable if each were given other lessons, so an agent is given none anew after an
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -38,9 +39,6 @@ WHOLE_LIBRARY = 50
 TOP_K = 5
 CONFIDENCE_WEIGHT = 0.2
 """l in the score of rule 3."""
-
-MISFITS = 50
-"""After so many that do not fit no further one is tried: what ranks so low is not worth its tokens."""
 
 CAPS: Mapping[Kind, int] = MappingProxyType({"convention": 2, "tool_selection": 2, "failure_pattern": 1})
 
@@ -167,6 +165,9 @@ def _tokens(experiences: Sequence[Experience], count_tokens: Callable[[str], int
     return count_tokens(render(experiences).text) if experiences else 0
 
 
+_estimated = lru_cache(maxsize=32_768)(estimate_tokens)
+
+
 def _scores(candidates: Sequence[Experience], query: str, embed: Embed | None) -> dict[str, float]:
     """Score of each candidate, rounded so that the last bits of a matrix product cannot reorder them."""
     cosines = [0.0] * len(candidates)
@@ -190,16 +191,19 @@ def _take_from_top(
     chosen: list[Experience] = []
     passed_over: list[LeftOut] = []
     kinds: Counter[Kind] = Counter()
-    misfits = 0
+    taken = 0  # tokens of what is chosen
     for experience in sorted(candidates, key=lambda e: -scores[e.id]):  # of equals, the lower id stays first
         why: Why | None = None
         if len(chosen) >= top_k:
             why = "beyond top K"
         elif kinds[experience.kind] >= CAPS.get(experience.kind, top_k):
             why = "kind cap"
-        elif misfits == MISFITS or _tokens([*chosen, experience], count_tokens) > budget_tokens:
+        elif count_tokens is estimate_tokens and taken + _estimated(experience.text) > budget_tokens:
+            why = "over budget"  # the estimate is a sum over lines: no need to render a library of thousands
+        elif (together := _tokens([*chosen, experience], count_tokens)) > budget_tokens:
             why = "over budget"
-            misfits = min(misfits + 1, MISFITS)
+        else:
+            taken = together
         if why is None:
             chosen.append(experience)
             kinds[experience.kind] += 1

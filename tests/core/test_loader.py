@@ -61,6 +61,14 @@ def test_the_loader_selects_what_memory_selects_by_domain_and_budget(
     assert {label: lesson.id for label, lesson in injection.labels.items()} == expected.labels
 
 
+@pytest.mark.parametrize("budget", [30, 60, 100, 1_000])
+def test_the_loader_finds_the_short_lessons_behind_many_long_ones_as_memory_does(budget: int) -> None:
+    texts = [f"Lesson number {i} says " + ("very " * 28 if i < 80 else "hi") for i in range(120)]
+    experiences = tuple(Experience(id=f"E-{i:04}", text=text) for i, text in enumerate(texts, 1))
+    expected = select(experiences, "", domain="sums", budget_tokens=budget).injection
+    assert loaded(experiences).inject(domain="sums", budget_tokens=budget).text == expected.text
+
+
 @given(TEXTS)
 def test_the_loader_estimates_the_same_number_of_tokens(text: str) -> None:
     assert winnow_lessons.estimate_tokens(text) == estimate_tokens(text)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.experience import KINDS, Experience
 from core.injection import estimate_tokens
-from core.memory import CAPS, MISFITS, TOP_K, WHOLE_LIBRARY, LeftOut, Selection, learned_elsewhere, select
+from core.memory import CAPS, TOP_K, WHOLE_LIBRARY, LeftOut, Selection, learned_elsewhere, select
 from core.workspace.prompts import NAMED, kept
 
 PLENTY = 100_000
@@ -136,17 +136,27 @@ def test_a_small_budget_is_filled_from_the_top_and_never_passed() -> None:
     assert chosen.tokens == two
 
 
-def test_a_huge_library_under_a_small_budget_is_not_counted_through_for_every_task() -> None:
-    counted: list[str] = []
+def test_a_short_lesson_is_found_behind_any_number_that_do_not_fit() -> None:
+    long = [lesson(n, "very " * 30 + str(n), confidence=0.9) for n in range(1, 81)]
+    short = [lesson(n, f"Say {n}.", confidence=0.5) for n in range(81, 121)]
+    chosen = select([*long, *short], "q", domain="general", budget_tokens=60)
+    assert ids(chosen) == ["E-0081", "E-0082", "E-0083", "E-0084"]
+    assert chosen.reasons == {"over budget": 116}
+
+
+@given(
+    st.lists(st.text(st.sampled_from("aB1 .\n\r\u2028\u5148"), max_size=40), min_size=51, max_size=60),
+    st.integers(0, 120),
+)
+def test_no_lesson_that_fits_is_passed_over_to_save_time(texts: list[str], budget: int) -> None:
+    """What is left out by its estimate alone would not have fitted when it is counted with the others."""
 
     def count(text: str) -> int:
-        counted.append(text)
         return estimate_tokens(text)
 
-    library = [lesson(n, confidence=0.9) for n in range(2_000)]
-    chosen = select(library, "q", domain="general", budget_tokens=1, count_tokens=count)
-    assert chosen.reasons == {"over budget": 2_000}
-    assert len(counted) == MISFITS
+    library = [lesson(n, text) for n, text in enumerate(texts)]
+    fast = select(library, "q", domain="general", budget_tokens=budget)
+    assert fast == select(library, "q", domain="general", budget_tokens=budget, count_tokens=count)
 
 
 def test_no_budget_injects_nothing_and_says_so() -> None:
