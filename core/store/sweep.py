@@ -1,7 +1,7 @@
 """Every value of every table, looked through for texts, and rewritten without them.
 
 1. A JSON value is rewritten string by string (keys, too), so it stays JSON; all else is rewritten as plain text.
-2. Compressed values are unpacked, rewritten and packed again.
+2. Compressed values are unpacked, rewritten and packed again; in another way where bytes hold the text by chance.
 3. What Winnow made up itself stays, though the text occurs in it by chance: ids, hashes, times, words such as
    `approved`, numbers. Such values are remembered, so that a search of the file's bytes can tell them from the text.
 """
@@ -37,6 +37,8 @@ BINARY = {("embeddings", "vector")}
 """Columns of numbers, which may hold a short text by chance; their rows can be made again, and are removed."""
 ADDRESSES = {"base_url"}
 """Columns and keys where no mark can stand that has spaces in it."""
+LEVELS = (6, 1, 9, 3, 2, 4, 5, 7, 8, 0)
+"""Ways to compress, in the order in which they are tried."""
 BATCH = 500
 STYLES: tuple[Callable[[Any], str], ...] = (
     canonical_json,
@@ -94,8 +96,9 @@ class Sweep:
             values = {}
             for column, value in row.items():
                 new, hits = self._value(table, column, value)
-                if hits:
+                if new is not value or hits:
                     values[column] = new
+                if hits:
                     self.places[f"{table}.{column}"] += hits
             if values:
                 yield rowid, values
@@ -106,12 +109,20 @@ class Sweep:
         if not isinstance(value, bytes):
             return value, 0
         if (table, column) in BINARY:
-            return value, sum(needle.count_bytes(value) for needle, _ in self._replacements)
+            return value, self._in(value)
         unpacked = unpack(value)
         if unpacked is None:
             return value, 0
         new, hits = self._text(unpacked, column)
-        return (zlib.compress(new.encode(), 6), hits) if hits else (value, 0)
+        return (self._packed(new), hits) if hits or self._in(value) else (value, 0)
+
+    def _packed(self, text: str) -> bytes:
+        """A text, compressed so that none of the texts is in its bytes by chance, where that can be had."""
+        ways = (zlib.compress(text.encode(), level) for level in LEVELS)
+        return next((packed for packed in ways if not self._in(packed)), zlib.compress(text.encode()))
+
+    def _in(self, value: bytes) -> int:
+        return sum(needle.count_bytes(value) for needle, _ in self._replacements)
 
     def _text(self, value: str, column: str) -> tuple[str, int]:
         if not any(needle.found(value) for needle, _ in self._replacements):

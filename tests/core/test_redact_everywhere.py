@@ -8,6 +8,8 @@ file of the workspace, and in whatever can be unpacked from any place of them.
 from __future__ import annotations
 
 import json
+import random
+import re
 import sqlite3
 import zipfile
 import zlib
@@ -349,3 +351,34 @@ def test_no_beginning_of_it_stays_where_an_answer_was_cut_off_in_the_middle(
     mark = Erasing(workspace).redact([SECRET], "ann").redactions[0].tombstone
     [row] = workspace.store.tasks._database.rows("SELECT answer FROM rollouts WHERE replicate = 0")
     assert row["answer"] == f"{before}{mark}."[:ANSWER_SHOWN]
+
+
+def test_what_packed_bytes_hold_by_chance_does_not_stand_in_the_way_of_the_proof(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, [make_task(1)])
+    run_id = workspace.store.runs.create(
+        RunConfig(group_size=2), [make_task(1)], [0], request="r", kind="recorded", library_version=0, model="m",
+        note="", actor="test",
+    )  # fmt: skip
+    answer = random.Random(1).randbytes(3000).hex()
+    workspace.store.groups.save(make_group(1.0, 0.0, id=f"{run_id}-0001", answers=[answer, "2"]))
+    sql = "SELECT body FROM trajectories ORDER BY length(body) DESC"
+    body = workspace.store.tasks._database.value(sql)
+    [chance, *_] = (m.group().decode() for m in re.finditer(rb"[g-zG-Z]{4}", body[:3000]))
+    done = Erasing(workspace).redact([chance], "ann")
+    assert (done.proved, done.places) == (True, {})
+    assert workspace.store.groups.rollout(f"{run_id}-0001-0").trajectory.answer == answer
+    assert workspace.store.tasks._database.value(sql) != body
+
+
+def test_a_vector_whose_numbers_look_like_the_text_is_computed_again(workspace: Workspace) -> None:
+    embedder = CountingEmbedder("one")
+    workspace.store.embeddings.embed(["Read it.", "Read it twice."], embedder)
+    database = workspace.store.tasks._database
+    with database.writing():
+        vector = b"\x00" + WORD.encode()
+        database.execute("UPDATE embeddings SET vector = ? WHERE rowid = 1", vector)
+    done = Erasing(workspace).redact([WORD], "ann")
+    assert (done.proved, done.places, done.embeddings_dropped) == (True, {"embeddings.vector": 1}, 2)
+    assert holding(workspace.folder) == []
