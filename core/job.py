@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -19,6 +20,12 @@ is taken up again by the next worker."""
 
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
+LEASE_S = 30.0
+"""Work that was not heard of for so long is taken up by another worker."""
+LOST = "lost"
+LOSSES = 20
+"""Losses of workers that a job remembers."""
+
 
 class Job(Record):
     """One piece of background work."""
@@ -30,7 +37,7 @@ class Job(Record):
     """What it works on: the id of a run."""
     state: JobState = "waiting"
     options: dict[str, JsonValue] = Field(default_factory=dict)
-    """What the work is called with besides its subject, such as other caps."""
+    """What the work is called with besides its subject, such as other caps; and when workers of it fell silent."""
     now: bool = False
     """Whether a pause or a cancellation drops what is in flight."""
     discard: bool = False
@@ -51,3 +58,28 @@ class Job(Record):
     actor: str = ""
     created_at: str = ""
     finished_at: str | None = None
+
+    @property
+    def heard_at(self) -> str | None:
+        """When its worker was heard of last; None where nobody holds it."""
+        return later(self.lease_until, -LEASE_S) if self.lease_until else None
+
+    @property
+    def losses(self) -> list[tuple[str, str]]:
+        """When workers that had it fell silent, each with the time when another one saw to it; the oldest first."""
+        found = self.options.get(LOST)
+        return (
+            [(str(one[0]), str(one[1])) for one in found if isinstance(one, list)]
+            if isinstance(found, list)
+            else []
+        )
+
+    def with_loss(self, heard_at: str, at: str) -> Job:
+        """The job, remembering that its worker was heard of last at `heard_at`, and missed at `at`."""
+        lost: list[JsonValue] = [[*one] for one in (*self.losses, (heard_at, at))[-LOSSES:]]
+        return self.model_copy(update={"options": {**self.options, LOST: lost}})
+
+
+def later(at: str, seconds: float) -> str:
+    """So many seconds after a time of the log (UTC, ISO 8601)."""
+    return (datetime.fromisoformat(at) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -261,6 +261,45 @@ class Run(Record):
     finished_at: str | None = None
 
 
+class RunRow(Record):
+    """A run as a line of a list: nothing of it is read rollout by rollout."""
+
+    id: str
+    kind: Literal["sampled", "recorded"]
+    status: RunStatus
+    model: str
+    note: str
+    split: str
+    group_size: int
+    library_version: int
+    created_at: str
+    finished_at: str | None
+    groups: int
+    waiting: int
+    informative: int
+    failed: int
+    """Groups of which nothing could be scored, or whose rollouts all broke off."""
+    proposals: int
+    spent: Usage
+    """What was really sent for it."""
+    job_state: str | None = None
+    """Of the newest job that works, or worked, on it; None where there is none."""
+
+
+class RunFilter(Record):
+    """Which runs are meant; an empty field takes all."""
+
+    state: str = ""
+    """One of `RUN_STATES`."""
+    split: str = ""
+    text: str = ""
+    """Part of the model's name or of the note, or the id."""
+
+
+RUN_STATES = ("active", "paused", "review", "done", "failed", "cancelled", "interrupted")
+"""`active`: a worker sees to it, or will; `interrupted`: it is not finished, and nobody will by themselves."""
+
+
 class Batch(Record):
     """One batch of a run: extracted by itself where the run has a gate, else with the run."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from core.cli.desk import FAULT, UNFINISHED, Desk, plural, verb
+from core.cli.desk import FAULT, UNFINISHED, Desk, one_line, plural, verb
 from core.cli.jobs import how_far
 from core.cli.run_options import given, read_config, run_options
 from core.errors import InputError, StoppedError, WinnowError
@@ -25,6 +25,12 @@ from core.workspace.planning import CAPS, Plan
 @click.option("--retry-failed", is_flag=True, help="Make up for what failed in a run that is done.")
 @click.option("--detach", is_flag=True, help="Leave it to a worker in the background.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "--rehearse", is_flag=True, help="Try one task, and show what comes of it; no run is written down."
+)
+@click.option(
+    "--task", "task_id", default="", metavar="ID", help="With --rehearse: this task; default: the first."
+)
 def run(
     desk: Desk,
     file: Path | None,
@@ -32,6 +38,8 @@ def run(
     retry_failed: bool,
     detach: bool,
     dry_run: bool,
+    rehearse: bool,
+    task_id: str,
     **options: object,
 ) -> None:
     """Sample G rollouts of each task, score them, and propose lessons.
@@ -44,6 +52,10 @@ def run(
     """
     workspace = desk.workspace
     caps: RunConfig | None
+    if rehearse and (resume or retry_failed or detach or dry_run):
+        raise InputError("--rehearse stands alone: it tries one task and writes no run down.")
+    if task_id and not rehearse:
+        raise InputError("--task belongs to --rehearse.")
     if resume:
         found = workspace.store.runs.get(resume)
         caps = _other_caps(found.config, file, options)
@@ -55,6 +67,9 @@ def run(
         caps = read_config(file, options, workspace.models.roles(), workspace.store.versions.resolve)
         if dry_run:
             _say_plan(desk, workspace.learning.plan(caps))
+            return
+        if rehearse:
+            _rehearse(desk, caps, task_id)
             return
         found = workspace.learning.start(caps, desk.who)
     if retry_failed:
@@ -68,6 +83,25 @@ def run(
         desk.answer(job, f"{job.id} ({job.subject}) is {job.state}. See: winnow jobs show {job.id}")
         return
     _see_through(desk, job)
+
+
+def _rehearse(desk: Desk, config: RunConfig, task_id: str) -> None:
+    from core.workspace.rehearsing import rehearse
+
+    found = rehearse(desk.workspace.store, desk.workspace.models, config, task_id)
+    group = found.group
+    lines = [
+        f"{r.replicate}: {'broke off: ' + r.error if r.error else f'reward {r.reward}'}: "
+        f"{one_line(r.trajectory.answer)}"
+        for r in group.rollouts
+    ]
+    desk.answer(
+        found,
+        f"{found.task.id}: {one_line(found.task.question)}",
+        *lines,
+        f"The group is {group.status}{f' ({group.reason})' if group.reason else ''}. Sent: "
+        f"{plural(found.sent.calls, 'call')}, ${found.sent.cost_usd:.4f}; nothing was stored but the replies.",
+    )
 
 
 def _see_through(desk: Desk, job: Job) -> None:

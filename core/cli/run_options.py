@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any, get_args
 
 import click
 
+from core.cli.desk import MAX_CONFIG_BYTES
 from core.errors import InputError
+from core.importers.source import bytes_of
 from core.rollout import SPLITS
 from core.settings import Component, Gate, Preset, Role, RunConfig, VerifierSpec
 
@@ -36,7 +39,7 @@ ROLE_OF: dict[str, Role] = {
 
 OPTIONS = (
     click.option("--config", "file", metavar="FILE", type=click.Path(path_type=Path),
-                 help="TOML or JSON with the settings of a run (RunConfig); options override it."),
+                 help="TOML or JSON with the settings of a run (- = JSON on standard input); options override it."),
     click.option("--endpoint", help="Who is asked; default: the endpoint with the role 'rollout'."),
     click.option("--extraction-endpoint",
                  help="Who draws lessons beside the evidence extractor; default: the role."),
@@ -177,8 +180,9 @@ def _put(settings: Options, path: str, value: object) -> None:
 def _read(file: Path) -> Options:
     """A TOML or JSON file that holds one object."""
     try:
-        text = file.read_text(encoding="utf-8")
-        found = json.loads(text) if file.suffix.lower() == ".json" else tomllib.loads(text)
+        piped = str(file) == "-"
+        text = sys.stdin.read() if piped else bytes_of(file, MAX_CONFIG_BYTES).decode()
+        found = json.loads(text) if piped or file.suffix.lower() == ".json" else tomllib.loads(text)
     except OSError as e:
         raise InputError(f"{file} cannot be read: {e.strerror or e}.") from e
     except ValueError as e:  # JSONDecodeError, TOMLDecodeError, UnicodeDecodeError

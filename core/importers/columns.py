@@ -37,7 +37,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 def find_columns(
     rows: Sequence[Row], columns: Sequence[str], mapping: Mapping[str, str], name: str
 ) -> dict[str, str]:
-    """Choose a column for each field: as `mapping` says, else by its usual names.
+    """Choose a column for each field: as `mapping` says ("" = none), else by its usual names.
 
     Raises:
         InputError: the mapping names what is not there, or there is no column for the question.
@@ -46,12 +46,12 @@ def find_columns(
     for wanted, column in mapping.items():
         if wanted not in SYNONYMS:
             raise InputError(f"A task has no field {wanted!r} to map; it has: {', '.join(SYNONYMS)}.")
-        if column not in columns and not any(_has(row, column) for row in rows):
+        if column and column not in columns and not any(_has(row, column) for row in rows):
             raise InputError(f"{name} has no column {column!r} for the {wanted}; its columns are: {known}.")
-    chosen = dict(mapping)
+    chosen = {wanted: column for wanted, column in mapping.items() if column}
     by_form = {_form(column): column for column in reversed(columns)}
     for wanted, names in SYNONYMS.items():
-        if wanted in chosen:
+        if wanted in mapping:
             continue
         for candidate in names:
             column = by_form.get(candidate, candidate if "." in candidate else "")

@@ -38,6 +38,8 @@ class Table:
     format: str
     rows: list[Row] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    unread: list[Row] = field(default_factory=list)
+    """The rows that were rejected, as long as they came."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -54,6 +56,7 @@ class Table:
 
     def reject(self, line: int, reason: str, raw: str) -> None:
         self.rejected.append(rejected(line, reason, raw))
+        self.unread.append(Row(line, {}, raw))
 
 
 def read_table(data: bytes, name: str) -> Table:

@@ -1,6 +1,7 @@
 """Background work: the queue in the database, the states of a job, and how a worker carries one out."""
 
+from core.job import LEASE_S
 from core.jobs.carrying import Came, carry_out
-from core.jobs.queue import FAULT, LEASE_S, Queue, Work
+from core.jobs.queue import FAULT, Queue, Work
 
 __all__ = ["FAULT", "LEASE_S", "Came", "Queue", "Work", "carry_out"]

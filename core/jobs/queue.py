@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from core.errors import InputError, NotFoundError
-from core.job import ENDED, Job
+from core.job import ENDED, LEASE_S, Job, later
 from core.jobs import states
 from core.jobs.states import Ending
 from core.ports import Progress, Wishes
 from core.rollout import Run
 from core.settings import RunConfig
 from core.store import Store
-
-LEASE_S = 30.0
-"""Work that was not heard of for so long is taken up by another worker."""
 
 FAULT = "Winnow itself failed"
 """How the error of a job begins that broke off by a fault of ours."""
@@ -219,7 +215,10 @@ class Queue:
                     continue
                 if job.worker and (job.lease_until or "") > now and not lost(job):
                     continue
-                taken = self._store.jobs.save(states.take_up(job, worker, _later(now, LEASE_S)))
+                taken = states.take_up(job, worker, later(now, LEASE_S))
+                if job.worker:
+                    taken = taken.with_loss(job.heard_at or now, now)
+                self._store.jobs.save(taken)
                 if taken.worker:
                     return taken
         return None
@@ -231,7 +230,7 @@ class Queue:
             if not states.holds(job, worker):
                 return None
             what, done, total = progress
-            until = _later(self._store.jobs.clock(), LEASE_S)
+            until = later(self._store.jobs.clock(), LEASE_S)
             return self._store.jobs.save(
                 job.model_copy(update={"lease_until": until, "what": what, "done": done, "total": total})
             )
@@ -277,8 +276,3 @@ def caps_of(job: Job, config: RunConfig) -> RunConfig:
 
 def _caps(config: RunConfig) -> dict[str, JsonValue]:
     return config.model_dump(include={"max_calls", "max_tokens_total", "max_cost_usd"})
-
-
-def _later(now: str, seconds: float) -> str:
-    at = datetime.fromisoformat(now) + timedelta(seconds=seconds)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -71,6 +71,16 @@ class Jobs:
         rows = self._database.rows("SELECT * FROM jobs ORDER BY number DESC LIMIT ?", limit)
         return [_job(row) for row in rows]
 
+    def before(self, job: Job) -> int:
+        """How many jobs that a worker has to see to come before one."""
+        return int(
+            self._database.value(
+                f"SELECT count(*) FROM jobs WHERE {_OPEN} AND state <> 'paused'"
+                " AND number < (SELECT number FROM jobs WHERE id = ?)",
+                job.id,
+            )
+        )
+
     def due(self) -> list[Job]:
         """What a worker has to see to, the oldest first: all that has neither ended nor is paused."""
         rows = self._database.rows(f"SELECT * FROM jobs WHERE {_OPEN} AND state <> 'paused' ORDER BY number")

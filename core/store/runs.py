@@ -10,6 +10,8 @@ from core.rollout import (
     Batch,
     Extraction,
     Run,
+    RunFilter,
+    RunRow,
     RunStatus,
     Tally,
     Task,
@@ -19,6 +21,24 @@ from core.settings import RunConfig
 from core.store.database import Database, Row
 from core.store.events import Events
 from core.store.spending import Spending
+
+JOB = "(SELECT state FROM jobs WHERE subject = runs.id ORDER BY number DESC LIMIT 1)"
+"""State of the newest job of a run."""
+OPEN = "runs.status IN ('waiting', 'running')"
+STATES = {
+    "active": f"runs.status NOT IN ('done', 'failed', 'cancelled')"
+    f" AND {JOB} IN ('waiting', 'running', 'pausing', 'cancelling')",
+    "paused": f"{OPEN} AND {JOB} = 'paused'",
+    "review": f"runs.status = 'review' AND coalesce({JOB}, 'done') IN ('paused', 'done')",
+    "done": "runs.status = 'done'",
+    "failed": f"runs.status = 'failed' OR ({OPEN} AND {JOB} = 'failed')",
+    "cancelled": "runs.status = 'cancelled'",
+    "interrupted": f"{OPEN} AND coalesce({JOB}, 'done') IN ('done', 'cancelled')",
+}
+"""What the states of `core.rollout.RUN_STATES` mean."""
+
+PACE_OF = 400
+"""Rollouts that the pace of a model is taken from."""
 
 
 class Runs:
@@ -109,21 +129,81 @@ class Runs:
         Raises:
             NotFoundError: there is no such run.
         """
+        return self._run(self._row(run_id))
+
+    def _row(self, run_id: str) -> Row:
         row = self._database.row("SELECT * FROM runs WHERE id = ?", run_id)
         if row is None:
             raise NotFoundError(
                 f"There is no run {run_id!r} in this workspace; `winnow runs list` shows them."
             )
-        return self._run(row)
+        return row
 
     def newest(self, limit: int = 50) -> list[Run]:
         rows = self._database.rows("SELECT * FROM runs ORDER BY number DESC LIMIT ?", limit)
         return [self._run(row) for row in rows]
 
+    def page(self, which: RunFilter, *, limit: int = 25, offset: int = 0) -> tuple[list[RunRow], int]:
+        """One page of runs, the newest first, and how many there are in all."""
+        where, values = _filter(which)
+        total = self._database.value(f"SELECT count(*) FROM runs WHERE {where}", *values)
+        rows = self._database.rows(
+            "SELECT id, kind, status, model, note, config ->> '$.split' AS split,"
+            " coalesce(config ->> '$.group_size', 0) AS group_size, library_version, created_at, finished_at,"
+            f" coalesce(report ->> '$.proposed', 0) AS proposals, {JOB} AS job_state FROM runs WHERE {where}"
+            " ORDER BY number DESC LIMIT ? OFFSET ?",
+            *(*values, limit, offset),
+        )
+        counted = self._counted([row["id"] for row in rows])
+        spent = self._spending.of_runs([row["id"] for row in rows])
+        none: Row = {"groups": 0, "waiting": 0, "informative": 0, "failed": 0}
+        found = [
+            RunRow(**(row | counted.get(row["id"], none)), spent=spent.get(row["id"], Usage()))
+            for row in rows
+        ]
+        return found, int(total)
+
+    def _counted(self, run_ids: Sequence[str]) -> dict[str, Row]:
+        rows = self._database.rows(
+            "SELECT run_id, count(*) AS groups, sum(status = 'waiting') AS waiting,"
+            " sum(status = 'informative') AS informative, sum(status = 'failed') AS failed FROM groups"
+            " WHERE run_id IN (SELECT value FROM json_each(?)) GROUP BY run_id",
+            json.dumps(list(run_ids)),
+        )
+        return {row.pop("run_id"): row for row in rows}
+
+    def brief(self, run_id: str) -> Run:
+        """One run without what has to be summed up over its rollouts (`usage`, `with_lessons`): for looking often.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        return self._run(self._row(run_id), whole=False)
+
+    def failures(self, run_id: str, limit: int) -> list[Row]:
+        """What rollouts of a run broke off with: message, rollouts, groups, one example; the most frequent first."""
+        return self._database.rows(
+            "SELECT substr(o.error, 1, 500) AS message, count(*) AS rollouts, count(DISTINCT g.id) AS groups,"
+            " min(o.id) AS example FROM groups g JOIN rollouts o ON o.group_id = g.id"
+            " WHERE g.run_id = ? AND g.errors > 0 AND o.error IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
+            *(run_id, limit),
+        )
+
+    def pace(self, model: str) -> tuple[float, int] | None:
+        """Mean seconds of the newest rollouts of a model, and of how many; None where there are none."""
+        row = self._database.row(
+            "SELECT avg(duration_s) AS seconds, count(*) AS n FROM (SELECT o.duration_s FROM"
+            " (SELECT id FROM runs WHERE model = ?1 AND kind = 'sampled' ORDER BY number DESC LIMIT 3) r"
+            " JOIN groups g ON g.run_id = r.id JOIN rollouts o ON o.group_id = g.id"
+            " WHERE o.duration_s > 0 AND o.error IS NULL LIMIT ?2)",
+            *(model, PACE_OF),
+        )
+        return (row["seconds"], row["n"]) if row and row["n"] else None
+
     def count(self) -> int:
         return int(self._database.value("SELECT count(*) FROM runs"))
 
-    def _run(self, row: Row) -> Run:
+    def _run(self, row: Row, *, whole: bool = True) -> Run:
         return Run(
             id=row["id"],
             kind=row["kind"],
@@ -134,9 +214,9 @@ class Runs:
             note=row["note"],
             tally=self.tally(row["id"]),
             extraction=Extraction(**json.loads(row["report"])),
-            usage=self._usage(row["id"]),
+            usage=self._usage(row["id"]) if whole else Usage(),
             published=self._published(row["id"]),
-            with_lessons=self._with_lessons(row["id"]),
+            with_lessons=self._with_lessons(row["id"]) if whole else 0,
             spent=self._spending.of_run(row["id"]),
             created_at=row["created_at"],
             finished_at=row["finished_at"],
@@ -231,6 +311,19 @@ class Runs:
                 "UPDATE batches SET published_in = ? WHERE run_id = ? AND epoch = ? AND batch = ?",
                 *(version, run_id, epoch, batch),
             )
+
+
+def _filter(which: RunFilter) -> tuple[str, list[object]]:
+    parts, values = ["1"], list[object]()
+    if which.state:
+        parts.append(f"({STATES[which.state]})")
+    if which.split:
+        parts.append("kind = 'sampled' AND config ->> '$.split' = ?")
+        values.append(which.split)
+    if text := which.text.strip():
+        parts.append("(instr(lower(model), lower(?)) OR instr(lower(note), lower(?)) OR id = upper(?))")
+        values += [text] * 3
+    return " AND ".join(parts), values
 
 
 def _waiting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Literal
 
@@ -21,6 +22,10 @@ _SUMS = (
     "coalesce(sum(calls), 0) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt_tokens,"
     " coalesce(sum(completion_tokens), 0) AS completion_tokens, coalesce(sum(cost_usd), 0.0) AS cost_usd"
 )
+
+
+LATELY = 20_000
+"""Newest rows that a look at the last minute goes back over, at most."""
 
 
 class Spending:
@@ -46,6 +51,24 @@ class Spending:
     def of_run(self, run_id: str) -> Usage:
         row = self._database.row(f"SELECT {_SUMS} FROM spend WHERE run_id = ?", run_id)
         return Usage(**(row or {}))
+
+    def of_runs(self, run_ids: Sequence[str]) -> dict[str, Usage]:
+        """What was sent for each of some runs; those for which nothing was are left out."""
+        rows = self._database.rows(
+            f"SELECT run_id, {_SUMS} FROM spend WHERE run_id IN (SELECT value FROM json_each(?)) GROUP BY run_id",
+            json.dumps(list(run_ids)),
+        )
+        return {row.pop("run_id"): Usage(**row) for row in rows}
+
+    def calls_since(self, run_id: str, at: str) -> int:
+        """Requests that were sent for a run since a time (UTC, ISO 8601)."""
+        return int(
+            self._database.value(
+                "SELECT coalesce(sum(calls), 0) FROM spend WHERE id > (SELECT max(id) - ? FROM spend)"
+                " AND run_id = ? AND at >= ?",
+                *(LATELY, run_id, at),
+            )
+        )
 
     def by(self, what: By, *, run_id: str | None = None, since: str = "") -> list[SpendRow]:
         """Sums by run, endpoint, day or stage, the newest first; of one run, or since a day (`2026-11-29`)."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from core.importers.splits import text_key
+from core.ports import Progress, silent
 from core.record import canonical_json, content_hash
-from core.rollout import SetAside, Split, Task
+from core.rollout import GroupRow, SetAside, Split, Task
+from core.settings import VerifierSpec
 from core.store.database import Database, Row
 from core.store.events import Events
+
+PORTION = 1_000
+"""Tasks that are looked up and written at once."""
 
 
 class Added(NamedTuple):
@@ -25,12 +31,32 @@ class Added(NamedTuple):
     """Ids that went to another split, because a task with the same text is in it (DESIGN 2.10)."""
 
 
+class Against(NamedTuple):
+    """What would come of adding tasks to a workspace: new = all - known - taken."""
+
+    known: frozenset[str]
+    """Ids that are there with the same content."""
+    taken: frozenset[str]
+    """Ids that stand for another task here: refused."""
+    moved: dict[str, Split]
+    """Ids that would go to this split, because a task with the same text is in it."""
+    repeated: dict[str, str]
+    """Ids whose text is there already under another id: that id."""
+
+
 class Tasks:
     def __init__(self, database: Database, events: Events) -> None:
         self._database = database
         self._events = events
 
-    def add(self, tasks: Sequence[Task], lines: Sequence[int], source: str, actor: str) -> Added:
+    def add(
+        self,
+        tasks: Sequence[Task],
+        lines: Sequence[int],
+        source: str,
+        actor: str,
+        progress: Progress = silent,
+    ) -> Added:
         """Add tasks in order, all in one transaction.
 
         Args:
@@ -38,30 +64,81 @@ class Tasks:
             lines: the line of the source that each came from, shape of `tasks`.
             source: name of the file.
             actor: who adds them.
+            progress: told after each portion.
         """
         added, known, refused, moved = 0, 0, [], []
         with self._database.writing():
-            ordinal = self._database.value("SELECT coalesce(max(ordinal), 0) FROM tasks")
-            for task, line in zip(tasks, lines, strict=True):
-                if there := self.find(task.id):
-                    same = there.model_copy(update={"split": task.split}) == task
-                    known += same
-                    if not same:
-                        refused.append(_other_task(task, line, source))
-                    continue
-                same_text = content_hash(text_key(task.question))
-                split = self._database.value("SELECT split FROM tasks WHERE text_key = ? LIMIT 1", same_text)
-                if split and split != task.split:
-                    moved.append(task.id)
-                    task = task.model_copy(update={"split": split})  # noqa: PLW2901
-                ordinal += 1
-                self._database.insert("tasks", _row(task, ordinal, same_text, source, self._events.clock()))
-                added += 1
+            ordinal, at = self.stamp(), self._events.clock()
+            numbered = list(zip(tasks, lines, strict=True))
+            for start in range(0, len(numbered), PORTION):
+                portion = numbered[start : start + PORTION]
+                keys = [_text_hash(task) for task, _ in portion]
+                there, homes = self._like([task.id for task, _ in portion], keys)
+                rows = []
+                for (task, line), key in zip(portion, keys, strict=True):
+                    if old := there.get(task.id):
+                        same = _is(old, task)
+                        known += same
+                        if not same:
+                            refused.append(_other_task(task, line, source))
+                        continue
+                    split = homes.setdefault(key, (task.id, task.split))[1]
+                    if split != task.split:
+                        moved.append(task.id)
+                        task = task.model_copy(update={"split": split})  # noqa: PLW2901
+                    there[task.id] = task
+                    ordinal += 1
+                    rows.append(_row(task, ordinal, key, source, at))
+                self._insert(rows)
+                added += len(rows)
+                progress("tasks", start + len(portion), len(numbered))
             self.set_aside(refused)
             if added or refused:  # the same file again changes nothing, not even the log
                 counts = {"added": added, "known": known, "refused": len(refused), "moved": len(moved)}
                 self._events.append(actor, "tasks.imported", source, **counts)
         return Added(added, known, tuple(refused), tuple(moved))
+
+    def against(self, tasks: Sequence[Task]) -> Against:
+        """What would come of adding tasks; nothing is written."""
+        known, taken = set[str](), set[str]()
+        moved: dict[str, Split] = {}
+        repeated: dict[str, str] = {}
+        for start in range(0, len(tasks), PORTION):
+            portion = tasks[start : start + PORTION]
+            keys = [_text_hash(task) for task in portion]
+            there, homes = self._like([task.id for task in portion], keys)
+            for task, key in zip(portion, keys, strict=True):
+                if old := there.get(task.id):
+                    (known if _is(old, task) else taken).add(task.id)
+                elif home := homes.get(key):
+                    repeated[task.id] = home[0]
+                    if home[1] != task.split:
+                        moved[task.id] = home[1]
+        return Against(frozenset(known), frozenset(taken), moved, repeated)
+
+    def _like(
+        self, ids: Sequence[str], keys: Sequence[str]
+    ) -> tuple[dict[str, Task], dict[str, tuple[str, Split]]]:
+        """Stored tasks with these ids, and (id, split) of the first stored task of each of these texts."""
+        there = self._database.rows(
+            "SELECT * FROM tasks WHERE id IN (SELECT value FROM json_each(?))", json.dumps(ids)
+        )
+        homes = self._database.rows(
+            "SELECT text_key, split, min(ordinal), id FROM tasks WHERE text_key IN"
+            " (SELECT value FROM json_each(?)) GROUP BY text_key",
+            json.dumps(keys),
+        )
+        return (
+            {row["id"]: _task(row) for row in there},
+            {row["text_key"]: (row["id"], row["split"]) for row in homes},
+        )
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        if rows:
+            columns, marks = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
+            self._database.executemany(
+                f"INSERT INTO tasks ({columns}) VALUES ({marks})", [tuple(row.values()) for row in rows]
+            )
 
     def set_aside(self, rows: Iterable[SetAside]) -> None:
         """Keep rows that were not imported; one that is there already is not kept twice."""
@@ -80,6 +157,18 @@ class Tasks:
         )
         return [SetAside(**row) for row in rows]
 
+    def aside(
+        self, kind: str, *, source: str = "", limit: int = 50, offset: int = 0
+    ) -> tuple[list[SetAside], int]:
+        """One page of the rows of a kind ("task", "rollout") that were not imported, the newest first."""
+        where = " FROM set_aside WHERE kind = ?1 AND (?2 = '' OR source = ?2)"
+        total = self._database.value("SELECT count(*)" + where, kind, source)
+        rows = self._database.rows(
+            f"SELECT kind, source, line, reason, raw{where} ORDER BY id DESC LIMIT ?3 OFFSET ?4",
+            *(kind, source, limit, offset),
+        )
+        return [SetAside(**row) for row in rows], int(total)
+
     def count_aside(self) -> int:
         return int(self._database.value("SELECT count(*) FROM set_aside"))
 
@@ -93,18 +182,61 @@ class Tasks:
         return [_task(row) for row in rows if not domains or row["domain"] in domains]
 
     def page(
-        self, *, split: str = "", domain: str = "", search: str = "", limit: int = 50, offset: int = 0
+        self,
+        *,
+        split: str = "",
+        domain: str = "",
+        kind: str = "",
+        search: str = "",
+        limit: int = 50,
+        offset: int = 0,
     ) -> tuple[list[Task], int]:
-        """One page of tasks and how many there are in all; empty filters take all."""
-        where = (
-            " FROM tasks WHERE (?1 = '' OR split = ?1) AND (?2 = '' OR domain = ?2)"
-            " AND (?3 = '' OR instr(lower(question), lower(?3)) > 0 OR id = ?3)"
-        )
-        total = self._database.value("SELECT count(*)" + where, split, domain, search)
-        rows = self._database.rows(
-            "SELECT *" + where + " ORDER BY ordinal LIMIT ?4 OFFSET ?5", split, domain, search, limit, offset
+        """One page of tasks and how many there are in all; empty filters take all.
+
+        Args:
+            split: of the task.
+            domain: of the task.
+            kind: of its verifier.
+            search: part of the question, or the id.
+            limit: tasks of a page.
+            offset: tasks before it.
+        """
+        where, values = _filter(split, domain, kind, search)
+        total = self._database.value(f"SELECT count(*) FROM tasks{where}", *values)
+        rows = self._database.rows(  # the place is found on an index; only the rows of this page are read
+            f"SELECT * FROM tasks WHERE ordinal IN (SELECT ordinal FROM tasks{where} ORDER BY ordinal LIMIT ? OFFSET ?)"
+            " ORDER BY ordinal",
+            *(*values, limit, offset),
         )
         return [_task(row) for row in rows], int(total)
+
+    def origin(self, task_id: str) -> tuple[str, str]:
+        """The file that a task came from, and when."""
+        row = self._database.row("SELECT source, imported_at FROM tasks WHERE id = ?", task_id)
+        return (row["source"], row["imported_at"]) if row else ("", "")
+
+    def groups(self, task_id: str, *, limit: int = 10) -> tuple[list[GroupRow], int]:
+        """The newest groups of a task, and how many there are in all."""
+        total = self._database.value("SELECT count(*) FROM groups WHERE task_id = ?", task_id)
+        rows = self._database.rows(
+            "SELECT g.id, g.run_id, g.task_id, '' AS question, g.domain, g.epoch, g.batch, g.attempt, g.status,"
+            " g.reason, g.size, g.scored, g.errors, g.mean, g.spread FROM groups g JOIN runs r ON r.id = g.run_id"
+            " WHERE g.task_id = ? ORDER BY r.number DESC, g.ordinal DESC LIMIT ?",
+            *(task_id, limit),
+        )
+        return [GroupRow(**row) for row in rows], int(total)
+
+    def kinds(self) -> dict[str, int]:
+        """How many tasks each kind of verifier checks, the most frequent first."""
+        rows = self._database.rows(
+            "SELECT verifier ->> '$.kind' AS kind, sum(n) AS n FROM (SELECT verifier, count(*) AS n FROM tasks"
+            " GROUP BY verifier) GROUP BY 1 ORDER BY 2 DESC, 1"
+        )
+        return {row["kind"]: row["n"] for row in rows}
+
+    def stamp(self) -> int:
+        """Another number whenever tasks were added."""
+        return int(self._database.value("SELECT coalesce(max(ordinal), 0) FROM tasks"))
 
     def sources(self) -> list[str]:
         """Names of the files that the tasks came from."""
@@ -120,6 +252,28 @@ class Tasks:
         ):
             found.setdefault(row["domain"], {})[row["split"]] = row["n"]
         return found
+
+
+def _filter(split: str, domain: str, kind: str, search: str) -> tuple[str, list[object]]:
+    """A condition that names only what is asked for, so that indexes can be used."""
+    parts, values = list[str](), list[object]()
+    for column, wanted in (("split", split), ("domain", domain), ("verifier ->> '$.kind'", kind)):
+        if wanted:
+            parts.append(f"{column} = ?")
+            values.append(wanted)
+    if text := search.strip():
+        parts.append("(instr(lower(question), lower(?)) > 0 OR id = ?)")
+        values += [text, text]
+    return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _is(old: Task, task: Task) -> bool:
+    """Whether a stored task has the content of this one; its split may be another one."""
+    return old.model_copy(update={"split": task.split}) == task
+
+
+def _text_hash(task: Task) -> str:
+    return content_hash(text_key(task.question))
 
 
 def _other_task(task: Task, line: int, source: str) -> SetAside:
@@ -144,12 +298,18 @@ def _row(task: Task, ordinal: int, text_key: str, source: str, at: str) -> Row:
 
 
 def _task(row: Row) -> Task:
-    return Task(
+    """What is stored was validated when it came in: a run of 100,000 tasks is not validated again."""
+    return Task.model_construct(
         id=row["id"],
         question=row["question"],
         answer=row["answer"],
-        verifier=json.loads(row["verifier"]),
+        verifier=_verifier(row["verifier"]),
         domain=row["domain"],
         split=row["split"],
-        metadata=json.loads(row["metadata"]),
+        metadata={} if row["metadata"] == "{}" else json.loads(row["metadata"]),
     )
+
+
+@lru_cache(maxsize=1024)  # files name the same verifier in every row, and it is immutable
+def _verifier(spec: str) -> VerifierSpec:
+    return VerifierSpec(**json.loads(spec))

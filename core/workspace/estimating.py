@@ -93,6 +93,27 @@ def estimate(
     )
 
 
+def duration_s(found: Bounds, endpoint: Endpoint, seconds_a_call: float) -> tuple[float, float]:
+    """About how long calls of an endpoint take, at least and at most, when as many as it allows are under way at once.
+
+    Args:
+        found: the calls and their tokens.
+        endpoint: who is asked.
+        seconds_a_call: as measured.
+    """
+
+    def of(usage: Usage) -> float:
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        waits = [usage.calls * seconds_a_call / min(endpoint.concurrency, max(1, usage.calls))]
+        if endpoint.requests_per_minute:
+            waits.append(60 * usage.calls / endpoint.requests_per_minute)
+        if endpoint.tokens_per_minute:
+            waits.append(60 * tokens / endpoint.tokens_per_minute)
+        return max(waits)
+
+    return of(found.low), of(found.high)
+
+
 class _Sizes:
     """Tokens of what prompts are made of."""
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from core.errors import InputError
 from core.executor import LocalExecutor
+from core.importers.splits import SHARES
+from core.ports import Progress, silent
 from core.record import Record
 from core.reward import RECORDED
 from core.rollout import Group, Rollout, SetAside, Split, Task
@@ -18,6 +20,7 @@ from core.store import Store
 from core.verifiers import NOTHING, Outside, make_verifier
 
 if TYPE_CHECKING:
+    from core.importers.mending import Columns
     from core.importers.tasks import TaskFile
     from core.importers.winnow_jsonl import Recorded, RecordedFile
 
@@ -85,6 +88,7 @@ class Intake:
         verifier: VerifierSpec | None = None,
         domain: str | None = None,
         split: Split | None = None,
+        shares: tuple[float, float, float] = SHARES,
         seed: int = 0,
     ) -> TaskFile:
         """Read a task file without importing it: what would come in, what would not, and why.
@@ -95,10 +99,35 @@ class Intake:
         from core.importers.tasks import read_tasks
 
         return read_tasks(
-            data, name=name, mapping=mapping, verifier=verifier, domain=domain, split=split, seed=seed
+            data,
+            name=name,
+            mapping=mapping,
+            verifier=verifier,
+            domain=domain,
+            split=split,
+            shares=shares,
+            seed=seed,
         )
 
-    def add_tasks(self, file: TaskFile, source: str, actor: str) -> TasksImported:
+    def columns(self, data: bytes | Path, *, name: str = "") -> Columns:
+        """The columns of a task file, and which field each is read as by its usual name.
+
+        Raises:
+            InputError: the file as a whole cannot be read.
+        """
+        from core.importers.mending import columns_of
+
+        return columns_of(data, name)
+
+    def mend(self, data: bytes, file: TaskFile, *, name: str = "") -> tuple[bytes, str]:
+        """The rejected rows of a file in the format they came in, to be mended and imported; and its ending."""
+        from core.importers.mending import rows_again
+
+        return rows_again(data, name, file.rejected)
+
+    def add_tasks(
+        self, file: TaskFile, source: str, actor: str, progress: Progress = silent
+    ) -> TasksImported:
         """Import what `read_tasks` found, in one transaction; rows that did not fit are kept aside."""
         aside = [
             SetAside(kind="task", source=source, line=r.line, reason=r.reason, raw=r.raw)
@@ -106,7 +135,7 @@ class Intake:
         ]
         with self._store.writing():
             self._store.tasks.set_aside(aside)
-            added = self._store.tasks.add(file.tasks, file.lines, source, actor)
+            added = self._store.tasks.add(file.tasks, file.lines, source, actor, progress)
         return TasksImported(
             source=source,
             rows=file.rows,

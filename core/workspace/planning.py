@@ -156,8 +156,9 @@ def check_going_on(run: Run, caps: RunConfig, models: Models) -> None:
 
 def _check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
     """Refuse a run whose answers nobody could judge, or whose agents may not do what they are to do."""
-    specs = {s.canonical(): (s, t.id) for t in reversed(tasks) for s in (t.verifier,)}
-    kinds = {t.verifier.kind for t in tasks}
+    seen = {id(t.verifier): t for t in reversed(tasks)}  # equal ones are mostly the same one
+    specs = {t.verifier.canonical(): (t.verifier, t.id) for t in reversed(seen.values())}
+    kinds = {t.verifier.kind for t in seen.values()}
     if taken := sorted(kinds & config.reward.verifiers.keys()):
         raise InputError(
             f"{taken[0]!r} is the name that the tasks' own verifier goes by; give the run's verifier another one."
