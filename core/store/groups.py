@@ -132,7 +132,8 @@ class Groups:
                 insert = f"INSERT INTO rollouts ({', '.join(rows[0])}) VALUES ({marks})"
                 self._database.executemany(insert, rows)
                 self._database.executemany("INSERT INTO trajectories VALUES (?, ?)", bodies)
-                self._database.executemany(INSERT, _tool_use(group))
+                for rollout in group.rollouts:
+                    self._database.executemany(INSERT, _tool_use(group.run_id, rollout))
             self._database.execute(
                 "UPDATE groups SET status = ?, reason = ?, size = ?, scored = ?, errors = ?, mean = ?, spread = ?,"
                 " left_out = ?, not_injected = ? WHERE id = ?",
@@ -170,6 +171,12 @@ class Groups:
             if not self._database.value("SELECT 1 FROM groups WHERE id = ?", row["id"]):
                 self._database.insert("groups", row)
         return Waiting(**{k: row[k] for k in ("id", "task_id", "epoch", "batch", "attempt", "temperature")})
+
+    def count_tools_anew(self, rollout: Rollout) -> None:
+        """Derive again how a rollout used its tools, from its steps as they are now, in an open transaction."""
+        self._database.execute("DELETE FROM tool_use WHERE rollout_id = ?", rollout.id)
+        run_id = self._database.value("SELECT run_id FROM groups WHERE id = ?", rollout.group_id)
+        self._database.executemany(INSERT, _tool_use(run_id, rollout))
 
     def save_critiques(
         self,
@@ -340,13 +347,10 @@ class Groups:
         )
 
 
-def _tool_use(group: Group) -> list[tuple[object, ...]]:
-    """How the rollouts of a group used their tools, as rows."""
-    return [
-        (rollout.id, group.run_id, *use)
-        for rollout in group.rollouts
-        for use in counted([s.model_dump(include=COUNTED) for s in rollout.trajectory.steps])
-    ]
+def _tool_use(run_id: str, rollout: Rollout) -> list[tuple[object, ...]]:
+    """How a rollout used its tools, as rows."""
+    steps = [step.model_dump(include=COUNTED) for step in rollout.trajectory.steps]
+    return [(rollout.id, run_id, *use) for use in counted(steps)]
 
 
 def _packed(trajectory: Trajectory) -> bytes:

@@ -134,7 +134,9 @@ class Erasing:
             replaced = store.redactions.replace(list(zip(needles, marks, strict=True)))
             self._check_readable(replaced)
             for rollout_id in store.redactions.names_of(replaced, "trajectories", "rollout_id"):
-                store.redactions.cut_anew(rollout_id, store.groups.rollout(rollout_id).trajectory.answer)
+                rollout = store.groups.rollout(rollout_id)
+                store.redactions.cut_anew(rollout_id, rollout.trajectory.answer)
+                store.groups.count_tools_anew(rollout)
             for redaction, text in zip(planned, texts, strict=True):
                 store.redactions.record(redaction, text, replaced.places)
             if replaced.places or {r.id for r in planned} - known:

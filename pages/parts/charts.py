@@ -1,4 +1,4 @@
-"""Plotly charts of groups. Signs and kinds are told by shape and label too, never by colour alone."""
+"""What all charts share, and the map of groups. Signs and kinds are told by shape and label, never by colour alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.rollout import Group, GroupRow, Rollout
+from core.figures import Grid, GroupPoint
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 GRAIN, CHAFF, BAD = "#c4822a", "#7f8c99", "#c9543f"
 """Readable on paper and on the dark theme."""
+SERIES = ("#c4822a", "#7f8c99", "#5d8f4c", "#a3698f", "#5d86a8", "#c9543f")
+HATCHES = ("", "/", ".", "x", "-", "+")
+"""Each series has a hatch of its own beside its colour."""
 
 MARKS = {
     "informative": (GRAIN, "circle", "informative"),
@@ -22,133 +25,108 @@ MARKS = {
     "failed": (BAD, "x", "failed"),
 }
 CONFIG = {"displayModeBar": False, "displaylogo": False}
+DENSE = 2_500
+"""From this many groups on a map shows cells with counts: single points would hide each other, and weigh a megabyte."""
 
 
-def scatter(rows: Sequence[GroupRow], key: str) -> str:
+def scatter(points: Sequence[GroupPoint], key: str) -> str:
     """Mean reward against spread, a point a group; returns the id of the group that was clicked."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
     for status, (colour, symbol, name) in MARKS.items():
-        shown = [r for r in rows if r.status == status and r.mean is not None and r.spread is not None]
-        if not shown:
-            continue
-        figure.add_scatter(
-            x=[(r.mean or 0) + _nudge(r.id, "x") for r in shown],
-            y=[(r.spread or 0) + _nudge(r.id, "y") for r in shown],
-            mode="markers",
-            name=name,
-            marker={
-                "color": colour,
-                "symbol": symbol,
-                "size": 10,
-                "opacity": 0.8,
-                "line": {"width": 1.2, "color": colour},
-            },
-            customdata=[[r.id, r.mean, r.spread] for r in shown],
-            hovertemplate="%{customdata[0]}<br>mean %{customdata[1]:.2f}, spread %{customdata[2]:.2f}<extra></extra>",
-        )
-    _frame(figure, 340)
-    figure.update_layout(clickmode="event+select", dragmode=False)
-    known = [r for r in rows if r.mean is not None and r.spread is not None]
-    usual = all(
-        0 <= (r.mean or 0) <= 1 and (r.spread or 0) <= 1 for r in known
-    )  # an imported reward may be any number
-    figure.update_xaxes(title="Mean reward", zeroline=False, range=[-0.06, 1.06] if usual else None)
-    figure.update_yaxes(title="Spread (best − worst)", zeroline=False, range=[-0.08, 1.1] if usual else None)
-    state = st.plotly_chart(
-        figure,
-        key=key,
-        on_select="rerun",
-        selection_mode="points",
-        config=CONFIG,
-        alt="Groups by mean reward and spread of their rewards",
-    )
-    points = state["selection"]["points"]
-    return str(points[0]["customdata"][0]) if points and points[0].get("customdata") else ""
+        shown = [p for p in points if p.status == status]
+        if shown:
+            figure.add_scatter(
+                x=[round(p.mean + _nudge(p.id, "x"), 4) for p in shown],
+                y=[round(p.spread + _nudge(p.id, "y"), 4) for p in shown],
+                mode="markers",
+                name=name,
+                marker={"color": colour, "symbol": symbol, "size": 10, "opacity": 0.75}
+                | {"line": {"width": 1.2, "color": colour}},
+                customdata=[[p.id, round(p.mean, 3), round(p.spread, 3)] for p in shown],
+                hovertemplate="%{customdata[0]}<br>mean %{customdata[1]:.2f}, spread %{customdata[2]:.2f}"
+                "<extra></extra>",
+            )
+    usual = all(0 <= p.mean <= 1 and p.spread <= 1 for p in points)  # an imported reward may be any number
+    _map_frame(figure, usual)
+    picked = _picked(figure, key, "Groups by mean reward and by spread, a point a group")
+    return str(picked[0]) if picked else ""
 
 
-def rewards(group: Group) -> None:
-    """A bar a rollout: its reward, in [0, 1] for built-in verifiers."""
-    shown = _ranked(group)
-    values = [r.reward for r in shown]
-    figure = _bars(
-        shown,
-        [v or 0 for v in values],
-        ["no reward" if v is None else f"{v:.2f}" for v in values],
-        [GRAIN if (v or 0) > 0 else CHAFF for v in values],
-        ["" for _ in values],
-    )
-    if all(0 <= (v or 0) <= 1 for v in values):
-        figure.update_xaxes(tickvals=[0, 0.25, 0.5, 0.75, 1])
-    figure.update_xaxes(
-        range=[min(0.0, *(v or 0 for v in values)) * 1.25, max(1.0, *(v or 0 for v in values)) * 1.2]
-    )
-    st.plotly_chart(figure, key="reward_bars", config=CONFIG, alt="Reward of each rollout")
-
-
-def advantages(group: Group) -> None:
-    """A bar a rollout: its advantage; below zero it is hatched and its label has a minus."""
-    shown = _ranked(group)
-    values = [r.advantage for r in shown]
-    figure = _bars(
-        shown,
-        [v or 0 for v in values],
-        ["none" if v is None else f"{v:+.2f}" for v in values],
-        [GRAIN if (v or 0) >= 0 else CHAFF for v in values],
-        ["" if (v or 0) >= 0 else "/" for v in values],
-    )
-    reach = max([abs(v) for v in values if v is not None], default=1.0) or 1.0
-    figure.update_xaxes(
-        range=[-1.4 * reach, 1.4 * reach], zeroline=True, zerolinewidth=1.5, zerolinecolor=CHAFF
-    )
-    st.plotly_chart(figure, key="advantage_bars", config=CONFIG, alt="Advantage of each rollout")
-
-
-def _ranked(group: Group) -> list[Rollout]:
-    """The best at the top: plotly draws the first row at the bottom."""
-    return sorted(group.rollouts, key=lambda r: (r.reward is not None, r.reward or 0, -r.replicate))
-
-
-def _bars(
-    shown: Sequence[Rollout],
-    values: Sequence[float],
-    texts: Sequence[str],
-    colours: Sequence[str],
-    hatch: Sequence[str],
-) -> go.Figure:
+def density(grid: Grid, key: str) -> tuple[float, float] | None:
+    """Mean reward against spread, a cell with its count; returns the middle of the cell that was clicked."""
     import plotly.graph_objects as go
 
+    most = max((c.n for c in grid.cells), default=1)
+    size = [9 + 21 * (c.n / most) ** 0.5 for c in grid.cells]
     figure = go.Figure(
-        go.Bar(
-            x=list(values),
-            y=[f"#{r.replicate}" for r in shown],
-            orientation="h",
-            text=list(texts),
-            textposition="outside",
-            cliponaxis=False,
+        go.Scatter(
+            x=[round(c.mean, 4) for c in grid.cells],
+            y=[round(c.spread, 4) for c in grid.cells],
+            mode="markers+text",
+            text=[_short_count(c.n) if s > 17 else "" for c, s in zip(grid.cells, size, strict=True)],
+            textfont={"size": 10},
             marker={
-                "color": list(colours),
-                "line": {"color": list(colours), "width": 1.2},
-                "pattern": {"shape": list(hatch), "fillmode": "replace", "size": 6, "solidity": 0.35},
+                "symbol": ["square" if c.informative else "diamond-open" for c in grid.cells],
+                "size": size,
+                "color": [GRAIN if c.informative else CHAFF for c in grid.cells],
+                "opacity": 0.55,
+                "line": {"width": 1, "color": [GRAIN if c.informative else CHAFF for c in grid.cells]},
             },
-            hovertemplate="rollout %{y}: %{text}<extra></extra>",
+            customdata=[[round(c.mean, 6), round(c.spread, 6), c.n, c.informative] for c in grid.cells],
+            hovertemplate="mean about %{x:.2f}, spread about %{y:.2f}<br>%{customdata[2]:,} groups, "
+            "%{customdata[3]:,} informative<extra></extra>",
+            showlegend=False,
         )
     )
-    _frame(figure, 60 + 30 * len(shown))
-    figure.update_layout(showlegend=False, bargap=0.35, dragmode=False)
-    figure.update_yaxes(type="category", showgrid=False)
-    figure.update_xaxes(zeroline=False)
-    return figure
+    usual = all(0 <= c.mean <= 1 and c.spread <= 1 for c in grid.cells)
+    _map_frame(figure, usual)
+    picked = _picked(figure, key, "Groups by mean reward and by spread, counted in cells")
+    return (float(str(picked[0])), float(str(picked[1]))) if picked else None
 
 
-def _frame(figure: go.Figure, height: int) -> None:
+def frame(figure: go.Figure, height: int) -> None:
+    """The look of every chart."""
     figure.update_layout(
         height=height,
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None},
         hoverlabel={"align": "left"},
+        dragmode=False,
+        bargap=0.2,
     )
+
+
+def draw(figure: go.Figure, key: str, alt: str) -> None:
+    """Draw a chart that is only looked at."""
+    st.plotly_chart(figure, key=key, config=CONFIG, alt=alt)
+
+
+def wrapped(text: str, width: int = 22) -> str:
+    """A name for an axis: plain, and short enough. Plotly reads some HTML in texts, so its marks are taken out."""
+    plain = " ".join(text.replace("<", "‹").replace(">", "›").replace("&", "＆").split())
+    return plain if len(plain) <= width else plain[: width - 1] + "…"
+
+
+def _map_frame(figure: go.Figure, usual: bool) -> None:
+    frame(figure, 330)
+    figure.update_layout(clickmode="event+select")
+    figure.update_xaxes(title="Mean reward", zeroline=False, range=[-0.06, 1.06] if usual else None)
+    figure.update_yaxes(title="Spread (best − worst)", zeroline=False, range=[-0.08, 1.1] if usual else None)
+
+
+def _picked(figure: go.Figure, key: str, alt: str) -> list[object]:
+    """What belongs to the point that was clicked; empty where none was."""
+    state = st.plotly_chart(
+        figure, key=key, on_select="rerun", selection_mode="points", config=CONFIG, alt=alt
+    )
+    points = state["selection"]["points"]
+    return list(points[0].get("customdata") or ()) if points else []
+
+
+def _short_count(n: int) -> str:
+    return f"{n}" if n < 1_000 else f"{n / 1_000:.1f}k" if n < 10_000 else f"{n // 1_000}k"
 
 
 def _nudge(of: str, axis: str) -> float:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import NotFoundError
+from core.errors import InputError, NotFoundError
 from core.figures import GroupFilter, RolloutFilter
-from core.rollout import Group
+from core.rollout import Group, Step, Trajectory
 from core.settings import RewardConfig
 from core.settling import settle
 from core.workspace import Workspace
+from core.workspace.erasing import Erasing
 from core.workspace.versus import bootstrap, versus
 from tests.pages.workspaces import add_run, rollout, tasks
 
@@ -123,6 +124,20 @@ def test_tool_use_goes_with_its_rollouts(ws: Workspace, tmp_path: Path) -> None:
     assert database.execute("SELECT count(*) FROM tool_use").fetchone() == (0,)
 
 
+def test_no_beginning_of_a_redacted_text_stays_in_an_error_that_was_cut(tmp_path: Path) -> None:
+    own = Workspace(tmp_path / "workspace")
+    [task, *_] = tasks()
+    own.store.tasks.add([task], [1], "tasks.jsonl", "ann")
+    run_id = add_run(own, [task], agent=True)
+    group = own.store.groups.get(f"{run_id}-0001")
+    broken = Step(tool="fetch", error=f"{'x' * 190} sesame-opens-the-door", success=False)
+    first = group.rollouts[0].model_copy(update={"trajectory": Trajectory(steps=(broken,))})
+    own.store.groups.save(group.model_copy(update={"rollouts": (first, *group.rollouts[1:])}))
+    assert any(e.message.endswith("sesame-op") for e in own.store.figures.tool_errors(GroupFilter()))
+    Erasing(own).redact(["sesame-opens-the-door"], "ann", reason="a test")
+    assert not any("sesame" in e.message for e in own.store.figures.tool_errors(GroupFilter()))
+
+
 def test_an_older_workspace_gets_its_tools_counted(tmp_path: Path) -> None:
     folder = tmp_path / "workspace"
     own = Workspace(folder)
@@ -213,6 +228,11 @@ def test_a_search_goes_on_where_it_stopped(ws: Workspace, monkeypatch: pytest.Mo
         if found.complete:
             break
     assert len(seen) == len(set(seen)) == ws.store.groups.count_rollouts()
+
+
+def test_a_search_that_is_too_long_is_refused(ws: Workspace) -> None:
+    with pytest.raises(InputError, match="at most 500 characters"):
+        ws.store.rollout_search.find(RolloutFilter(text="x" * 501))
 
 
 def test_a_trajectory_that_is_too_large_is_counted_as_unread(

@@ -1,0 +1,89 @@
+"""Why groups teach nothing: as a bar that adds up over many groups, and as a card on one of them."""
+
+from __future__ import annotations
+
+from core.rollout import Group, Tally
+from pages.parts import frame, safe, tally
+from pages.parts.safe import joined, markup
+
+SHOWN = 6
+"""Reasons with a line of their own."""
+
+WAYS_ON = (
+    (
+        "all right",
+        "Every rollout got full marks, so there is no better and no worse to learn from.",
+        "The task is too easy for this model under this library. Harder tasks, a stricter verifier (a graded one tells "
+        "content from form) or a higher temperature bring differences.",
+    ),
+    (
+        "all wrong",
+        "Every rollout got nothing, so nothing shows what would have been better.",
+        "The task is too hard, or its verifier too strict: look at the answers below. Partial credit (a graded "
+        "verifier), larger groups or an easier task bring differences.",
+    ),
+    (
+        "all equal",
+        "All rollouts got the same reward, so none is better than the others.",
+        "A verifier with more steps between wrong and right, larger groups or a higher temperature bring differences.",
+    ),
+    (
+        "too few scored",
+        "Fewer than two rollouts have a reward, so nothing can be compared.",
+        "Those without one broke off or could not be verified: see below. Retry them from the run's page.",
+    ),
+    (
+        "all failed",
+        "Every rollout broke off, so there is no answer to look at.",
+        "It is the endpoint or the tools, not the task: an error is never a wrong answer. Retry from the run's page.",
+    ),
+    (
+        "no rollout could be scored",
+        "There are answers, but the verifier could not tell whether they are right.",
+        "Each score below says why. Rescore the run once the verifier works; no rollout needs to be sampled again.",
+    ),
+)
+
+
+def bar(found: Tally) -> None:
+    """Groups by what became of them, and the reasons of those that taught nothing: both add up."""
+    tally.bar(found.model_copy(update={"reasons": {}}))
+    if not found.reasons:
+        return
+    total = sum(found.reasons.values())
+    shown = list(found.reasons.items())[:SHOWN]
+    rest = total - sum(n for _, n in shown)
+    if rest:
+        shown.append(("other reasons", rest))
+    rows = joined(
+        markup(
+            '<div class="w-share w-reason"><span>{reason}</span><span class="track"><i class="w-chaff-fill" '
+            'style="width:{share}%"></i></span><b>{n}</b></div>',
+            reason=reason,
+            share=f"{100 * n / total:.2f}",
+            n=f"{n:,}",
+        )
+        for reason, n in shown
+    )
+    safe.html(
+        '<div class="w-reasons"><span class="w-note">Why {total} of them taught nothing</span>{rows}</div>',
+        total=f"{total:,}",
+        rows=rows,
+    )
+
+
+def card(group: Group) -> None:
+    """Why one group has no signal, and what would bring one."""
+    reason = group.reason or "unknown"
+    found = next((w for w in WAYS_ON if reason.startswith(w[0])), ("", "", ""))
+    safe.html(
+        '<div class="w-nosignal"><h3>Why there is no signal: {reason}</h3><p>{why}</p><p>{way}</p>'
+        "<p class='w-note'>Nothing was drawn from this group, and no extraction call was spent on it.</p></div>",
+        reason=reason,
+        why=found[1],
+        way=found[2],
+    )
+
+
+def empty_filter(total: int) -> None:
+    frame.note("No group fits these filters." if total else "This run has no groups yet.")
