@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,20 @@ import pytest
 
 from core.workspace import Workspace
 from tests.make import ticking
+
+CACHE = os.environ.get("WINNOW_CACHE")
+NO_MODELS = Path(tempfile.gettempdir()) / "winnow-tests-without-models"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Models that lie on this machine are for tests that say so; before any fixture, which may start a process."""
+    if not {"model", "browser"} & set(item.keywords):
+        os.environ["WINNOW_CACHE"] = str(NO_MODELS)
+    elif CACHE is None:
+        os.environ.pop("WINNOW_CACHE", None)
+    else:
+        os.environ["WINNOW_CACHE"] = CACHE
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +52,10 @@ def _is_loopback(host: str) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def nothing_of_the_developers_own(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def nothing_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.endswith("_API_KEY")] + ["WINNOW_WORKSPACE", "WINNOW_USER"]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WINNOW_RECENT", "")  # nothing is remembered, and nothing of the developer's is offered
-    if not {"model", "browser"} & set(request.keywords):
-        monkeypatch.setenv("WINNOW_CACHE", str(tmp_path_factory.getbasetemp() / "no-models"))
 
 
 @pytest.fixture
