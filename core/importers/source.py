@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ MAX_RAW = 2_000
 
 MAX_LINE = 20_000_000
 """Characters of a line; a longer one is rejected unread."""
+
+MAX_FILE_BYTES = 2**30
+"""Of a file of tasks or rollouts: it is read whole."""
 
 _MAGIC: list[tuple[bytes, str]] = [
     (b"\x1f\x8b", "is compressed with gzip; unpack it first (gunzip)"),
@@ -62,6 +66,31 @@ def has_half_surrogates(text: str) -> bool:
     return not text.isascii() and _HALF.search(text) is not None
 
 
+def bytes_of(path: Path, most: int, name: str = "") -> bytes:
+    """The bytes of a file that has at most so many: a larger one is refused before it is read.
+
+    Args:
+        path: of the file.
+        most: bytes that are read.
+        name: what to call it in messages; without one, its path.
+
+    Raises:
+        InputError: it is larger, or cannot be read.
+    """
+    name = name or str(path)
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size  # 0 of a pipe, which is read up to the limit
+            data = file.read(most + 1) if size <= most else b""
+    except FileNotFoundError as e:
+        raise InputError(f"There is no file {name!r}.") from e
+    except OSError as e:
+        raise InputError(f"{name!r} cannot be read: {e.strerror or e}.") from e
+    if max(size, len(data)) > most:
+        raise InputError(f"{name!r} has {max(size, len(data)):,} bytes; at most {most:,} are read.")
+    return data
+
+
 def read_bytes(data: bytes | Path, name: str) -> tuple[bytes, str]:
     """The bytes of a file, and what to call it in messages.
 
@@ -70,12 +99,7 @@ def read_bytes(data: bytes | Path, name: str) -> tuple[bytes, str]:
     """
     if isinstance(data, Path):
         name = name or data.name
-        try:
-            data = data.read_bytes()
-        except FileNotFoundError as e:
-            raise InputError(f"There is no file {name!r}.") from e
-        except OSError as e:
-            raise InputError(f"{name!r} cannot be read: {e.strerror or e}.") from e
+        data = bytes_of(data, MAX_FILE_BYTES, name)
     name = name or "the file"
     if not data.strip():
         raise InputError(f"{name} is empty.")
