@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from core.workspace.care import Care
     from core.workspace.erasing import Erased
 
+MAX_TEXT = 2**24
+"""Characters of a file or a pipe that holds what has to go."""
+
 
 def _care(desk: Desk) -> Care:
     """Without opening the workspace: it may be damaged."""

@@ -16,7 +16,12 @@ from pydantic import BaseModel
 from core.errors import ApplyError, BusyError, InputError, ModelError, WinnowError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.workspace import Workspace
+
+MAX_CONFIG_BYTES = 2**20
+"""Of a file with settings."""
 
 DONE, SET_ASIDE, REFUSED, UNFINISHED, FAULT = 0, 1, 2, 3, 4
 
@@ -37,9 +42,10 @@ class Desk:
 
     @functools.cached_property
     def who(self) -> str:
+        from core.importers.source import storable
         from core.workspace.workspace import whoami
 
-        return whoami()
+        return storable(whoami())
 
     def answer(self, result: object, *lines: str, set_aside: bool = False) -> None:
         """Give the result: as JSON on standard output, or as lines for a person."""
@@ -89,6 +95,7 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
         def call(workspace: str | None, as_json: bool, **options: object) -> None:
             desk = Desk(workspace, as_json)
             try:
+                _check_text({"--workspace": workspace, **options})
                 function(desk, **options)
             except (InputError, ApplyError, ModelError, BusyError) as e:
                 desk.refuse(e)
@@ -112,6 +119,39 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
         return command
 
     return wrap
+
+
+def _check_text(options: dict[str, object]) -> None:
+    """Refuse what the shell passed on and is no text: no file, database or terminal can hold it."""
+    from core.importers.source import has_half_surrogates
+
+    for name, given in options.items():
+        for value in given if isinstance(given, list | tuple) else (given,):
+            if isinstance(value, str | os.PathLike) and has_half_surrogates(str(value)):
+                raise InputError(f"What was given for {_called(name)} is not UTF-8 text.")
+
+
+def _called(name: str) -> str:
+    """An option or argument as the command line names it."""
+    parameters = click.get_current_context().command.params
+    found = next((p for p in parameters if p.name == name), None)
+    return found.get_error_hint(click.get_current_context()) if found else name
+
+
+def foreign_file(path: Path, most: int) -> bytes:
+    """The bytes of a file that was named to be read and remembered.
+
+    Raises:
+        InputError: there is none, it has more than `most` bytes, or its name, which is kept, looks like a secret.
+    """
+    from core.importers.source import bytes_of
+    from core.packs.content import holds_secret
+
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    if holds_secret(path.name):
+        raise InputError("The file's name looks like a secret (a key, token or password): rename it first.")
+    return bytes_of(path, most)
 
 
 def plain(value: object) -> Any:

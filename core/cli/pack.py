@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
-from core.cli.desk import Desk, one_line, plural, verb
+from core.cli.desk import Desk, foreign_file, one_line, plural, verb
 from core.errors import InputError
+from core.experience import GENERAL, check_domain, same_domain
+from core.packs.pack import MAX_PACK_BYTES
 
 
 @click.group()
@@ -83,10 +85,9 @@ def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dr
 
     What the library or an open proposal says already is joined with it. The same file again changes nothing.
     """
-    if not file.is_file():
-        raise InputError(f"There is no file {file}.")
+    data = foreign_file(file, MAX_PACK_BYTES)
     done = desk.workspace.shipping.arriving.library(
-        file.read_bytes(), file.name, desk.who, form=form, domain=domain, dry_run=dry_run
+        data, file.name, desk.who, form=form, domain=_domain(domain), dry_run=dry_run
     )
     if done.before:
         desk.answer(
@@ -114,11 +115,32 @@ def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dr
 @verb(pack, "verify")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def verify(desk: Desk, file: Path) -> None:
-    """Check a pack: checksums, schema, and that nothing hides in it."""
-    if not file.is_file():
-        raise InputError(f"There is no file {file}.")
-    check = desk.workspace.shipping.verify(file.read_bytes())
-    desk.answer(
-        check,
-        f"{file} is a sound pack: {plural(check.experiences, 'experience')} of version {check.version}.",
-    )
+    """Check a pack: checksums, schema, and that nothing hides in it.
+
+    A sound pack holds its four files and not a byte besides, and each of them is what pack.json tells.
+    """
+    check = desk.workspace.shipping.verify(foreign_file(file, MAX_PACK_BYTES))
+    lines = [f"{file} is a sound pack: {plural(check.experiences, 'experience')} of version {check.version}."]
+    if check.unknown:
+        lines.append(
+            f"Of format {check.schema_version}, a later one, these were not checked: {', '.join(check.unknown)}."
+        )
+    desk.answer(check, *lines, set_aside=bool(check.unknown))
+
+
+def _domain(named: str | None) -> str | None:
+    """The domain that an option names; `General` is refused where `general` is meant.
+
+    Raises:
+        InputError: it is none.
+    """
+    if named is None:
+        return None
+    if named != GENERAL and same_domain(named, GENERAL):
+        raise InputError(
+            f"--domain {named!r} differs from {GENERAL!r} only in case or spaces: name {GENERAL!r}."
+        )
+    try:
+        return check_domain(named)
+    except ValueError as e:
+        raise InputError(f"--domain: {e}.") from e

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.desk import Desk, plural, verb
+from core.cli.desk import MAX_CONFIG_BYTES, Desk, plural, verb
 from core.errors import InputError
+from core.importers.source import bytes_of
 from core.settings import PRESETS, RewardConfig
 
 if TYPE_CHECKING:
@@ -108,10 +109,8 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 
 def _read(file: Path) -> RewardConfig:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = bytes_of(file, MAX_CONFIG_BYTES).decode()
         data = json.loads(text) if file.suffix.lower() == ".json" else tomllib.loads(text)
-    except OSError as e:
-        raise InputError(f"{file} cannot be read: {e.strerror or e}.") from e
     except ValueError as e:  # neither JSON nor TOML nor UTF-8
         raise InputError(f"{file} cannot be read: {e}.") from e
     return RewardConfig.read(data, where=str(file))

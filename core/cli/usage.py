@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from core.cli.desk import Desk, one_line, plural, verb
-from core.errors import InputError
+from core.cli.desk import Desk, foreign_file, one_line, plural, verb
+from core.packs.usage_log import MAX_LOG_BYTES
 
 
 @click.group()
@@ -25,9 +25,8 @@ def import_usage(desk: Desk, log: Path, dry_run: bool) -> None:
     text that was injected are credited; other ids are counted and shown. What was earned shows beside a lesson and
     moves its confidence in the next version.
     """
-    if not log.is_file():
-        raise InputError(f"There is no file {log}.")
-    done = desk.workspace.shipping.arriving.usage(log.read_bytes(), log.name, desk.who, dry_run=dry_run)
+    data = foreign_file(log, MAX_LOG_BYTES)
+    done = desk.workspace.shipping.arriving.usage(data, log.name, desk.who, dry_run=dry_run)
     lines = [
         f"{plural(done.new, 'new entry', 'new entries')} in {done.source}, {done.known:,} known already."
     ]

@@ -9,6 +9,7 @@ from core.migrations.m006_imports import m006_imports
 from core.migrations.m007_care import m007_care
 from core.migrations.m008_whole_log import m008_whole_log
 from core.migrations.m010_tool_use import m010_tool_use
+from core.migrations.m012_events_once import m012_events_once
 from core.migrations.registry import MIGRATIONS
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "m007_care",
     "m008_whole_log",
     "m010_tool_use",
+    "m012_events_once",
 ]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import stat
 from pathlib import Path
 
 from core.errors import InputError
+from core.importers.source import bytes_of
 from core.packs import EXPORTERS, READERS, Credit, PackCheck, PackContent, Redaction, verify_pack
+from core.packs.pack import MAX_PACK_BYTES
 from core.record import Record
 from core.store import Store
 from core.workspace.arriving import Arriving
@@ -143,28 +147,29 @@ class Shipping:
         exported = self.export(form, version, name=name, provenance=provenance, domain=domain)
         path = target or Path()
         path = path / exported.name if path.is_dir() else path
-        place = EXPORTERS[form].place
-        data = exported.data
         try:
-            if place is not None and path.exists():
-                data = place(
-                    self.content(version, name=name, provenance=provenance, domain=domain), path.read_bytes()
-                )
-            elif path.exists() and not force and path.read_bytes() != data:
+            there = path.resolve()  # a link stays one: what it points to is written
+            data = exported.data
+            place = EXPORTERS[form].place
+            if not there.exists():
+                pass
+            elif not there.is_file():
+                raise InputError(f"{path} is not a file; nothing was written.")
+            elif place is not None:
+                content = self.content(version, name=name, provenance=provenance, domain=domain)
+                data = place(content, bytes_of(there, MAX_PACK_BYTES, str(path)))
+            elif not force and not _holds(there, data):
                 raise InputError(
                     f"{path} exists and holds something else: choose another name, or say --force."
                 )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_bytes(data)
-            partial.replace(path)
-        except OSError as e:
-            raise InputError(f"{path} cannot be written: {e.strerror or e}.") from e
+            _write(there, data)
+        except (OSError, RuntimeError) as e:  # RuntimeError: links that go round in a circle
+            raise InputError(f"{path} cannot be written: {getattr(e, 'strerror', '') or e}.") from e
         self.record(exported, actor, path.name)
         return exported.model_copy(update={"data": data, "sha256": hashlib.sha256(data).hexdigest()}), path
 
     def verify(self, data: bytes) -> PackCheck:
-        """Check a pack: sizes, checksums, schema.
+        """Check a pack: sizes, checksums, schema, and that it holds nothing besides.
 
         Raises:
             PackError: it is not sound; the sentence says why.
@@ -184,3 +189,21 @@ class Shipping:
             self._store.events.append(
                 actor, "pack.exported", f"version {exported.version}", sha256=exported.sha256, target=target
             )
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file holds just that; one of another size is not read."""
+    return path.stat().st_size == len(data) and path.read_bytes() == data
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all; one that is there keeps its mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)  # of an export that was killed
+    there = path.exists()
+    partial.touch(mode=stat.S_IMODE(path.stat().st_mode) if there else 0o666)
+    partial.write_bytes(data)
+    if there:
+        shutil.copymode(path, partial)
+    partial.replace(path)
