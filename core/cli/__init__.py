@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+from typing import Any
 
 import click
 
@@ -72,8 +74,37 @@ the same command goes on;
 """
 
 
+AS_JSON = "core.cli.as_json"
+
+
+def _refuse(error: click.ClickException, as_json: bool) -> None:
+    """One JSON value on standard output; click itself tells a person, on standard error."""
+    if as_json:
+        click.echo(json.dumps({"error": error.format_message()}, ensure_ascii=False))
+
+
 class LazyGroup(click.Group):
     """Loads a command's module when it is used: heavy libraries are nobody's business before that."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        asked = "--json" in (args[: args.index("--")] if "--" in args else args)
+        try:
+            made = super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as e:
+            _refuse(e, asked)
+            raise
+        made.meta[AS_JSON] = asked
+        return made
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what click refuses, a wrong option or argument, is told as JSON where that is asked for."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as e:
+            _refuse(e, bool(ctx.meta.get(AS_JSON)))
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

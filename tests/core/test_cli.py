@@ -417,3 +417,84 @@ def test_a_wrong_verifier_is_one_refusal_and_not_a_reason_for_each_row(tmp_path:
     (tmp_path / "t.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
     done = winnow(tmp_path / "w", "tasks", "import", str(tmp_path / "t.jsonl"), "--verifier", "nope")
     assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+NOT_UTF_8 = "caf\udce9"  # what Python makes of the bytes "caf\xe9" in an argument
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tasks", "list", "--domain"),
+        ("tasks", "import"),
+        ("publish", "-m"),
+        ("library", "propose", "-r", "x", "--text"),
+        ("library", "propose", "--text", "x", "-r"),
+        ("library", "propose", "--merge", "E-0001", "--text", "x"),
+        ("review", "approve"),
+        ("pack", "export", "--name"),
+        ("label", "set", "production"),
+        ("run", "--endpoint"),
+    ],
+)
+def test_an_argument_that_is_not_utf_8_is_refused_and_is_no_fault_of_winnow(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = winnow(tmp_path / "w", *words, NOT_UTF_8, "--json")
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert "is not UTF-8 text" in done.json["error"]
+    assert not (tmp_path / "w").exists()
+
+
+def test_every_text_that_a_command_takes_is_looked_at(tmp_path: Path) -> None:
+    """Whatever the option is called: bytes that are no text never end as a fault."""
+    import click
+
+    def commands(
+        group: click.Group, ctx: click.Context, above: tuple[str, ...] = ()
+    ) -> Iterator[tuple[str, ...]]:
+        for name in group.list_commands(ctx):
+            found = group.get_command(ctx, name)
+            if isinstance(found, click.Group):
+                yield from commands(found, ctx, (*above, name))
+            elif found is not None:
+                for option in found.params:
+                    if isinstance(option, click.Option) and type(option.type) in (
+                        click.Path,
+                        click.types.StringParamType,
+                    ):
+                        needed = [
+                            NOT_UTF_8 for p in found.params if isinstance(p, click.Argument) and p.required
+                        ]
+                        yield (*above, name, *needed, option.opts[0], NOT_UTF_8)
+
+    tried = [words for words in commands(main, click.Context(main)) if "--workspace" not in words]
+    assert len(tried) > 40
+    assert {words: code for words in tried if (code := winnow(tmp_path / "w", *words).code) != 2} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("pack", "export", "--nope"), "--nope"),
+        (("label", "set", "production"), "VERSION"),
+        (("library", "versions", "--limit", "x"), "--limit"),
+        (("label", "remove", "production", "--from", "x"), "--from"),
+        (("pack", "nope"), "nope"),
+        (("nope",), "nope"),
+        (("--nope",), "--nope"),
+    ],
+)
+def test_a_wrong_option_or_argument_is_told_as_json_too_where_that_is_asked_for(
+    tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    done = winnow(tmp_path / "w", *words, "--json")
+    assert done.code == 2
+    assert told in done.json["error"]
+    assert told in done.err
+    assert winnow(tmp_path / "w", *words).out == ""
+
+
+def test_json_that_is_an_argument_does_not_ask_for_json(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["pack", "verify", "--nope", "--", "--json"])
+    assert (result.exit_code, result.stdout) == (2, "")
