@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from core.experience import Experience
 from core.extraction.compress import compress, note_too_long
 from core.extraction.draft import Draft, Superseded
-from core.extraction.near_duplicates import Alike, merge_near_duplicates
+from core.extraction.near_duplicates import Near, merge_near_duplicates, pairwise
 from core.extraction.reconcile import Consolidated, join_equals, reconcile, reconciled
 from core.extraction.wording import share_words
 from core.ports import ChatModel
 
-__all__ = ["Alike", "Consolidated", "Superseded", "consolidate", "reconcile"]
+__all__ = ["Consolidated", "Near", "Superseded", "consolidate", "reconcile"]
 
 
 async def consolidate(
@@ -30,7 +30,7 @@ async def consolidate(
     strengths: Mapping[str, float] | None = None,
     run_id: str | None = None,
     seed: int = 0,
-    alike: Alike | None = None,
+    near: Near | None = None,
 ) -> Consolidated:
     """All rules; without a model, rules 1 to 3, and what is too long is noted.
 
@@ -43,7 +43,7 @@ async def consolidate(
         strengths: see `reconcile`.
         run_id: see `reconcile`.
         seed: of the sampling.
-        alike: whether two texts may say the same; it only decides what the model is asked about.
+        near: finds what may say the same; it only decides what the model is asked about. None compares words.
 
     Raises:
         ModelUnavailableError, BudgetError, InputError, StoppedError: see `asking.ask`.
@@ -54,6 +54,6 @@ async def consolidate(
         join_equals(table)
     note_too_long(table)
     if model is not None:
-        await merge_near_duplicates(table, model, seed, run_id, alike or share_words)
+        await merge_near_duplicates(table, model, seed, run_id, near or pairwise(share_words))
         join_equals(table)
     return table.result()

@@ -6,6 +6,7 @@ model is asked about. Texts that are surely opposite are not united, whatever th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from core.experience import MAX_WORDS, Add, Experience, targets_of
 from core.extraction import replies
 from core.extraction.actions import Actions, read_actions
 from core.extraction.asking import ask
-from core.extraction.draft import Draft
 from core.extraction.fitting import prompt_room, tokens_of
 from core.extraction.reconcile import Table, groups_of
 from core.extraction.template import fence, prompt
@@ -23,8 +23,9 @@ from core.ports import ChatModel
 from core.record import canonical_json
 from core.rollout import Message
 
-Alike = Callable[[str, str], bool]
-"""Whether two texts may say the same."""
+Near = Callable[[Sequence[str], Sequence[str]], tuple[Sequence[Sequence[int]], str]]
+"""(texts, others) -> for each text the places of those of the others that may say the same; and what is to be noted of
+how they were compared. Is called in a thread of its own: it may compute, or ask another model."""
 
 REPLY_TOKENS = 3_000
 
@@ -50,14 +51,14 @@ SCHEMA = canonical_json(
 
 
 async def merge_near_duplicates(
-    table: Table, model: ChatModel, seed: int, run_id: str | None, alike: Alike
+    table: Table, model: ChatModel, seed: int, run_id: str | None, near: Near
 ) -> None:
     """Ask once about all near-duplicates, not at all where there are none, and carry out what is said.
 
     Raises:
         ModelUnavailableError, BudgetError, InputError, StoppedError: see `asking.ask`.
     """
-    asked = _Prompt(table, _clusters(table, alike))
+    asked = _Prompt(table, await asyncio.to_thread(_clusters, table, near))
     total = sum(len(c.places) for c in asked.clusters)
     if total and len(asked.shown(prompt_room(model, REPLY_TOKENS)).labels) < min(2, total):
         table.notes.append(f"{total} near-duplicates did not fit the model's context.")
@@ -97,48 +98,65 @@ class _Cluster(NamedTuple):
     live: tuple[str, ...]
 
 
-def _clusters(table: Table, alike: Alike) -> list[_Cluster]:
+def _clusters(table: Table, near: Near) -> list[_Cluster]:
     """Near-duplicates within a domain, in the order of their first draft."""
     by_domain: dict[str, list[int]] = {}
     for i, draft in enumerate(table.drafts):
         if draft.text is not None:
             by_domain.setdefault(table.domain(draft), []).append(i)
     changed = {t for d in table.drafts for t in targets_of(d.operation)}
-    free = [e for e in table.live.values() if e.id not in changed]
     found: list[_Cluster] = []
     for domain, places in by_domain.items():
-        near_to: dict[int, list[str]] = {i: [] for i in places}
-        # The experiences outside: what `alike` remembers of a text serves all drafts, and a library is long.
-        for e in (e for e in free if e.domain == domain):
-            for i in places:
-                if _near(table.drafts[i], e, alike):
-                    near_to[i].append(e.id)
-        for cluster in _linked(places, table, alike):
-            near = dict.fromkeys(experience_id for i in cluster for experience_id in near_to[i])
-            if len(cluster) + len(near) > 1:
-                found.append(_Cluster(tuple(cluster), tuple(near)))
+        texts = [table.drafts[i].text or "" for i in places]
+        adds = [i for i, place in enumerate(places) if isinstance(table.drafts[place].operation, Add)]
+        live = [e for e in table.live.values() if e.domain == domain and e.id not in changed]
+        near_to = _near_live([texts[i] for i in adds], live, near, table)
+        for cluster in _linked(_said(near(texts, texts), table)):
+            there = dict.fromkeys(e for i in cluster if i in adds for e in near_to[adds.index(i)])
+            if len(cluster) + len(there) > 1:
+                found.append(_Cluster(tuple(places[i] for i in cluster), tuple(there)))
     return sorted(found)
 
 
-def _near(draft: Draft, experience: Experience, alike: Alike) -> bool:
-    """Whether an add may say what a live experience says already, and not its opposite."""
-    text = draft.text or ""
-    return (
-        isinstance(draft.operation, Add)
-        and alike(text, experience.text)
-        and not opposed(text, experience.text)
-    )
+def _near_live(texts: Sequence[str], live: Sequence[Experience], near: Near, table: Table) -> list[list[str]]:
+    """Ids of the live experiences that may say what each text says, and not its opposite."""
+    found = _said(near(texts, [e.text for e in live]), table)
+    return [
+        [live[j].id for j in sorted(own) if not opposed(text, live[j].text)]
+        for text, own in zip(texts, found, strict=True)
+    ]
 
 
-def _linked(places: Sequence[int], table: Table, alike: Alike) -> list[list[int]]:
-    """The places in parts, each holding what is alike directly or through others."""
+def _said(compared: tuple[Sequence[Sequence[int]], str], table: Table) -> Sequence[Sequence[int]]:
+    found, note = compared
+    if note and note not in table.notes:
+        table.notes.append(note)
+    return found
+
+
+def _linked(near: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Places in parts, each holding what is near directly or through others; `near` of each place."""
     parts: list[list[int]] = []
-    for i in places:
-        text = table.drafts[i].text or ""
-        mine = [part for part in parts if any(alike(table.drafts[j].text or "", text) for j in part)]
-        parts = [part for part in parts if part not in mine]
+    for i, own in enumerate(near):
+        mine = [p for p in parts if any(j in own or i in near[j] for j in p)]
+        parts = [p for p in parts if p not in mine]
         parts.append(sorted([*(j for part in mine for j in part), i]))
     return parts
+
+
+def pairwise(alike: Callable[[str, str], bool]) -> Near:
+    """A `Near` that looks at one pair of texts after the other."""
+
+    def near(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[int]], str]:
+        found: list[list[int]] = [[] for _ in texts]
+        # The others outside: what `alike` remembers of a text serves all texts, and a library is long.
+        for j, other in enumerate(others):
+            for i, text in enumerate(texts):
+                if alike(text, other):
+                    found[i].append(j)
+        return found, ""
+
+    return near
 
 
 # ---- the prompt -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from core.experience import Experience
-from core.extraction.consolidate import Alike, Consolidated, consolidate
+from core.extraction.consolidate import Consolidated, Near, consolidate
 from core.extraction.contrast import Contrast, Nearest, SemanticAdvantage, contrast
 from core.extraction.draft import Draft
 from core.extraction.summarise import Summary, Unsummarised, summarise
@@ -64,7 +64,7 @@ class Teacher:
         run_id: is written to what is quarantined.
         seed: of all sampling.
         withhold_answer: keep the right answers from the model (self-contrast).
-        alike: whether two texts may say the same: decides what the model is asked about, never what is merged.
+        near: finds texts that may say the same: decides what the model is asked about, never what is merged.
             None compares their words.
         nearest: (query, experiences, k) -> the k of them that matter most for the query, best first: chooses from
             a library that is too large to be shown whole. None compares their words.
@@ -79,7 +79,7 @@ class Teacher:
         run_id: str,
         seed: int = 0,
         withhold_answer: bool = False,
-        alike: Alike | None = None,
+        near: Near | None = None,
         nearest: Nearest | None = None,
         progress: Progress = silent,
     ) -> None:
@@ -88,7 +88,7 @@ class Teacher:
         self._run_id = run_id
         self._seed = seed
         self._withhold_answer = withhold_answer
-        self._alike = alike
+        self._near = near
         self._nearest = nearest
         self._progress = progress
         self._begun: Counter[str] = Counter()
@@ -165,7 +165,7 @@ class Teacher:
             strengths=strengths,
             run_id=self._run_id,
             seed=self._seed,
-            alike=self._alike,
+            near=self._near,
         )
         self._progress("Consolidating", 1, 1)
         calls = Counter(result.calls)

@@ -33,6 +33,9 @@ are shared by none of them), of 760 pairs that say different things 2 do (all-Mi
 MOST_NEW = 1_000
 """Texts without a vector that are embedded on the way; more take minutes, and words have to do."""
 
+ALIKE_SHOWN = 8
+"""Of a draft, so many that may say the same are shown to the model; of equal drafts, one is the draft itself."""
+
 COMMON = 400
 """A word in more texts than this tells nothing about which of them are near."""
 TRIED = 50
@@ -98,6 +101,17 @@ class Comparing:
             for pair in zip(places, cosines, strict=True)
         ]
         return Compared(near, embedder.name, NEAR_COSINE)
+
+    def alike(self, texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[int]], str]:
+        """Places of those of the others that may say the same as each text, and why words were compared.
+
+        A `core.extraction.near_duplicates.Near`; at most `ALIKE_SHOWN` of each.
+
+        Raises:
+            BudgetError, StoppedError: of an endpoint with caps.
+        """
+        found = self(texts, others, ALIKE_SHOWN)
+        return [[one.place for one in near] for near in found.alike()], found.note
 
     def _unfit(self, embedder: Embedder, texts: Sequence[str]) -> str:
         """Why an embedder is not asked now; empty where it is."""

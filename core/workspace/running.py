@@ -30,7 +30,7 @@ from core.store.groups import ANSWER_SHOWN
 from core.workspace.crediting import Crediting
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
-from core.workspace.nearest import Nearest
+from core.workspace.nearest import Comparing, Nearest
 from core.workspace.prompts import Prompts
 from core.workspace.proposing import save_proposals
 from core.workspace.scoring import Scoring, agent_of
@@ -326,6 +326,7 @@ class Execution:
             run_id=self._run.id,
             seed=self._config.seed,
             withhold_answer=self._config.withhold_answer,
+            near=Comparing(self._store, lambda: self._models.embedder(self._access)).alike,
             nearest=Nearest(self._store, self._models, self._access),
             progress=self._progress,
         )

@@ -15,6 +15,7 @@ from core.errors import BudgetError, ModelUnavailableError, TrustError, WinnowEr
 from core.experience import Add, Delete, Evidence, Experience, Finding, Merge, Modify
 from core.extraction.consolidate import Consolidated, consolidate, reconcile
 from core.extraction.draft import Draft
+from core.extraction.near_duplicates import pairwise
 from core.ports import Completion, Sampling
 from core.rollout import Message
 
@@ -429,7 +430,7 @@ def test_opposites_are_never_united_however_alike_they_are_held(one: str, other:
         {"action": "drop", "drafts": ["D2"], "keep": "D1"},
     ):
         model = Scripted(consolidate=json.dumps({"actions": [action]}))
-        result = asyncio.run(consolidate(drafts, LIVE, model, alike=lambda a, b: True))
+        result = asyncio.run(consolidate(drafts, LIVE, model, near=pairwise(lambda a, b: True)))
         assert result.drafts == tuple(drafts)
         assert "say opposite things" in result.quarantined[0].reason
 
@@ -446,7 +447,7 @@ def test_what_is_alike_is_decided_by_who_is_asked_and_nothing_is_merged_by_liken
     drafts = [add("Look at the header.", "g1"), add("Inspect the first row.", "g2"), add("Sum it up.", "g3")]
     model = Scripted(consolidate='{"actions": []}')
     told = {("Look at the header.", "Inspect the first row.")}
-    result = asyncio.run(consolidate(drafts, [], model, alike=lambda a, b: (a, b) in told))
+    result = asyncio.run(consolidate(drafts, [], model, near=pairwise(lambda a, b: (a, b) in told)))
     assert result.drafts == tuple(drafts)
     assert "Inspect the first row." in model.prompts[0][1]
     assert "Sum it up." not in model.prompts[0][1]

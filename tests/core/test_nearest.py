@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 
@@ -10,13 +11,16 @@ import pytest
 
 from core.embedder import MiniLM
 from core.errors import InputError, ModelUnavailableError
-from core.experience import Add, Delete, Merge, Modify
+from core.experience import Add, Delete, Experience, Merge, Modify
+from core.extraction.consolidate import consolidate
+from core.extraction.draft import Draft
 from core.store import Store
 from core.workspace import Workspace
 from core.workspace import nearest as module
 from core.workspace.by_hand import Written, propose_by_hand
 from core.workspace.nearest import Comparing
 from core.workspace.shipping import Shipping
+from tests.core.test_consolidate import Scripted
 from tests.make import publish
 
 MEANINGS = {"one": 0, "single": 0, "uppercase": 1, "lowercase": 1, "file": 2, "document": 2}
@@ -235,3 +239,25 @@ def test_the_write_lock_is_free_while_an_import_is_embedded(workspace: Workspace
 
     publish(workspace, "Answer in one word.")
     assert arrive(workspace, Writing(), a="Reply with a single term.").new[0].near == ("E-0001",)
+
+
+# ---- consolidation --------------------------------------------------------------------------------------
+
+
+def test_the_model_is_asked_about_what_vectors_hold_near_and_told_where_words_had_to_do(
+    workspace: Workspace,
+) -> None:
+    drafts = [Draft(operation=Add(text=text)) for text in ("Answer in one word.", "Sum it up.")]
+    live = [Experience(id="E-0001", text="Reply with a single term.")]
+    asked = {}
+    for embedder in (Meaning(), Away()):
+        model = Scripted(consolidate='{"actions": []}')
+        near = by(workspace.store, embedder).alike
+        result = asyncio.run(consolidate(drafts, live, model, near=near))
+        asked[embedder.name] = ([prompt for _, prompt in model.prompts], result.notes)
+    [prompt], notes = asked["meaning"]
+    assert "Answer in one word." in prompt
+    assert "Reply with a single term." in prompt
+    assert "Sum it up." not in prompt
+    assert notes == ()
+    assert asked["away"] == ([], ("Compared by words. Nobody is there.",))
