@@ -1,46 +1,130 @@
-"""The buttons of the review, each with its key, and the panels for editing and rejecting.
+"""The bar at the bottom of the review: what can be done with the proposal, each with its key.
 
-Streamlit fires no single key while somebody types; the other keys are off while a panel is open.
+Streamlit fires no single key while somebody types; the keys of decisions are off while a panel is open.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import streamlit as st
 
-from core.experience import Delete, Proposal, text_of
+from core.experience import Delete, Proposal
 from core.workspace import Workspace
-from pages.parts import deciding, proposals
+from pages.parts import deciding, frame, safe, session
+from pages.parts.guard import red_line
+from pages.parts.safe import joined, markup
 
-Bound = tuple[Workspace, str, int]
+KEYS = (
+    ("A", "approve and go on"),
+    ("E", "edit the text"),
+    ("X", "reject, then 1 to 5 for the reason"),
+    ("D", "defer: it comes last"),
+    ("U", "undo the last decision"),
+    ("B", "rebase a stale proposal"),
+    ("J", "next"),
+    ("K", "previous"),
+    ("Ctrl Enter", "save and approve, or reject"),
+    ("Esc", "close a panel; a draft is kept"),
+    ("H", "show or hide the keys"),
+)
 
 
-def draw(ws: Workspace, item: Proposal, following: str, last: str) -> None:
-    """Draw the buttons, and the panel that is open.
+@dataclass(frozen=True)
+class Around:
+    """What the bar has to know besides the proposal."""
+
+    before: str = ""
+    after: str = ""
+    last: Proposal | None = None
+    """What this session decided on last."""
+    held_by: str = ""
+    """Somebody else who looks at it."""
+    moved: str = ""
+    """Why it is stale."""
+    version: int = 0
+    """The newest version of the library, as it was looked at."""
+
+
+def draw(ws: Workspace, item: Proposal, around: Around) -> None:
+    """Draw the bar; the id and the revision of what is shown are bound into every button.
 
     Args:
         ws: the workspace.
-        item: the proposal as it is shown; its revision is bound into every button.
-        following: what is shown after a decision; empty where nothing follows.
-        last: what was decided on last, for undo; empty where nothing was.
+        item: the proposal as it is shown.
+        around: what stands beside it.
     """
-    open_mode = deciding.mode(item)
-    waiting = item.status in ("proposed", "deferred", "superseded")
-    bound = (ws, item.id, item.revision)
-    with st.container(horizontal=True, key="review_actions"):
+    said()
+    if session.get(deciding.HELP):
+        keys()
+    opened = deciding.mode(item)
+    if opened == "edit":
+        _editing(ws, item, around)
+    elif opened == "reject":
+        _rejecting(ws, item, around)
+    else:
+        _deciding(ws, item, around)
+
+
+def said() -> None:
+    """What the last command said, where one looks after pressing a key."""
+    if flash := session.take_flash():
+        message, tone = flash
+        if tone == "bad":
+            red_line(message)
+        else:
+            safe.html('<div class="w-done" role="status">{message}</div>', message=message)
+
+
+def keys() -> None:
+    rows = joined(
+        markup('<span><kbd class="w-kbd">{key}</kbd> {what}</span>', key=key, what=what) for key, what in KEYS
+    )
+    safe.html('<div class="w-keys">{rows}<span>No key decides while you type.</span></div>', rows=rows)
+
+
+def help_button() -> None:
+    st.button("Keys", key="help", shortcut="h", type="tertiary", on_click=deciding.toggle_help)
+
+
+def undo_button(ws: Workspace, of: Proposal | None) -> None:
+    st.button(
+        "Undo",
+        key="undo",
+        shortcut="u",
+        disabled=of is None,
+        on_click=deciding.undo,
+        args=(ws, of.id if of else "", of.revision if of else 0),
+    )
+
+
+def _deciding(ws: Workspace, item: Proposal, around: Around) -> None:
+    open_to_me = item.status in ("proposed", "deferred", "superseded") and not around.held_by
+    bound = (ws, item.id, item.revision, around.after)
+    with st.container(horizontal=True, key="review_actions", vertical_alignment="center"):
+        if around.moved and open_to_me:
+            st.button(
+                "Rebase",
+                key="rebase",
+                shortcut="b",
+                type="primary",
+                on_click=deciding.rebase,
+                args=(ws, item.id, item.revision, around.version),
+            )
         st.button(
             "Approve",
             key="approve",
             shortcut="a",
-            type="primary",
-            disabled=not waiting or bool(open_mode),
+            type="secondary" if around.moved else "primary",
+            disabled=not open_to_me or bool(around.moved),
             on_click=deciding.approve,
-            args=(*bound, following),
+            args=bound,
         )
         st.button(
             "Edit",
             key="edit",
             shortcut="e",
-            disabled=not waiting or bool(open_mode) or isinstance(item.operation, Delete),
+            disabled=not open_to_me or isinstance(item.operation, Delete),
             on_click=deciding.open_panel,
             args=("edit", item.id, item.revision),
         )
@@ -48,7 +132,7 @@ def draw(ws: Workspace, item: Proposal, following: str, last: str) -> None:
             "Reject",
             key="reject",
             shortcut="x",
-            disabled=not waiting or bool(open_mode),
+            disabled=not open_to_me,
             on_click=deciding.open_panel,
             args=("reject", item.id, item.revision),
         )
@@ -56,57 +140,89 @@ def draw(ws: Workspace, item: Proposal, following: str, last: str) -> None:
             "Defer",
             key="defer",
             shortcut="d",
-            disabled=item.status != "proposed" or bool(open_mode),
+            disabled=not open_to_me or item.status != "proposed",
             on_click=deciding.defer,
-            args=(*bound, following),
+            args=bound,
         )
-        undoable = item.id if item.status in ("approved", "rejected", "deferred") else last
-        st.button(
-            "Undo",
-            key="undo",
-            shortcut="u",
-            disabled=not undoable or bool(open_mode),
-            on_click=deciding.undo,
-            args=(ws, undoable),
-        )
-    if open_mode == "edit":
-        _edit(item, bound, following)
-    if open_mode == "reject":
-        _reject(bound, following)
+        settled = item.status in (
+            "approved",
+            "rejected",
+        )  # a deferred one is back in the queue: U takes the last
+        undo_button(ws, item if settled or (item.status == "deferred" and not around.last) else around.last)
+        with st.container(horizontal=True, key="review_moves", width="content"):
+            _move("Previous", "previous", "k", around.before)
+            _move("Next", "next", "j", around.after)
+            help_button()
 
 
-def _edit(item: Proposal, bound: Bound, following: str) -> None:
-    text = st.text_area("Your text", text_of(item.effective) or "", key=deciding.DRAFT, height=140)
-    proposals.word_count(text or "")
-    with st.container(horizontal=True):
+def _move(label: str, key: str, shortcut: str, to: str) -> None:
+    st.button(
+        safe.label(label),
+        key=key,
+        shortcut=shortcut,
+        type="tertiary",
+        disabled=not to,
+        on_click=deciding.show,
+        args=(to,),
+    )
+
+
+def _editing(ws: Workspace, item: Proposal, around: Around) -> None:
+    with st.container(horizontal=True, key="review_actions"):
         st.button(
             "Save and approve",
             key="edit_approve",
             type="primary",
             shortcut="Ctrl+Enter",
+            disabled=bool(around.moved),
             on_click=deciding.approve_edited,
-            args=(*bound, following),
+            args=(ws, item.id, item.revision, around.after),
         )
-        st.button("Save only", key="edit_save", on_click=deciding.save_edit, args=bound)
-        st.button("Cancel", key="panel_cancel", shortcut="Escape", on_click=deciding.close_panel)
+        st.button(
+            "Save only",
+            key="edit_save",
+            on_click=deciding.save_edit,
+            args=(ws, item.id, item.revision),
+        )
+        st.button("Close", key="panel_cancel", shortcut="Escape", on_click=deciding.close_panel)
+        st.button(
+            "Discard my text",
+            key="draft_drop",
+            type="tertiary",
+            on_click=deciding.drop_draft,
+            args=(item.id,),
+        )
 
 
-def _reject(bound: Bound, following: str) -> None:
-    st.selectbox(
-        "Why?",
-        deciding.REASONS,
-        key=deciding.REASON,
-        index=None,
-        accept_new_options=True,
-        placeholder="Choose a reason, or write one",
-    )
-    with st.container(horizontal=True):
+def _rejecting(ws: Workspace, item: Proposal, around: Around) -> None:
+    bound = (ws, item.id, item.revision, around.after)
+    frame.note("Why? A number rejects at once; or write a reason of your own.")
+    with st.container(horizontal=True, key="review_reasons"):
+        for number, reason in enumerate(deciding.REASONS, 1):
+            st.button(
+                safe.label(reason.capitalize()),
+                key=f"reason_{number}",
+                shortcut=str(number),
+                on_click=deciding.reject_as,
+                args=(*bound, reason),
+            )
+    with st.container(horizontal=True, key="review_actions", vertical_alignment="bottom"):
+        st.selectbox(
+            "Reason",
+            deciding.REASONS,
+            key=deciding.REASON,
+            index=None,
+            accept_new_options=True,
+            placeholder="A reason of your own",
+            label_visibility="collapsed",
+            width=280,
+        )
         st.button(
             "Reject it",
             key="reject_now",
             type="primary",
             shortcut="Ctrl+Enter",
             on_click=deciding.reject,
-            args=(*bound, following),
+            args=bound,
         )
-        st.button("Cancel", key="panel_cancel", shortcut="Escape", on_click=deciding.close_panel)
+        st.button("Close", key="panel_cancel", shortcut="Escape", on_click=deciding.close_panel)

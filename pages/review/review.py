@@ -1,24 +1,37 @@
-"""Decide on proposals: the exact text, what was counted for it, and five keys."""
+"""Decide on proposals: the queue, the exact change, the evidence beside it, and one bar of keys."""
 
 import streamlit as st
 
-from core.workspace import stale
-from pages.parts import deciding, decision_bar, frame, paging, proposals, safe, session, words
-from pages.parts.guard import guard, red_line
+from core.experience import Add, Proposal, targets_of
+from core.workspace.reviewing import Reviewing
+from pages.parts import (
+    aside,
+    bulk,
+    deciding,
+    decision_bar,
+    diffs,
+    editing,
+    evidence,
+    frame,
+    queue,
+    safe,
+    session,
+    watch,
+    words,
+)
+from pages.parts.guard import guard
 from pages.parts.safe import markup
 
-QUEUES = {
-    "Waiting": ("proposed", "deferred"),
-    "Staged": ("approved",),
-    "Rejected": ("rejected",),
-    "Set aside": ("superseded", "quarantined", "stale"),
-    "Published": ("published",),
-}
-RAIL = 12
-
 ws = session.workspace()
+reading = Reviewing(ws.store)
+stamp = reading.queue.stamp()
+head = ws.store.versions.head()
 counts = ws.store.proposals.counts()
-frame.page("Review", "You see the exact text that would be stored and shipped, and what was counted for it.")
+asked = session.asked()
+flash = session.take_flash()  # the bar at the bottom says it
+frame.page("Review", "The exact text that would be stored and shipped, and why it should be believed.")
+if flash:
+    session.flash(*flash)
 if not counts:
     frame.empty(
         "Nothing to review yet",
@@ -26,39 +39,63 @@ if not counts:
         "Start a run",
         "pages/learn/new_run.py",
     )
+    watch.watch(ws, None, stamp)
     st.stop()
 
-
-def named(queue: str) -> str:
-    return f"{queue} {sum(counts.get(s, 0) for s in QUEUES[queue])}"
-
-
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    queue = (
-        st.segmented_control(
-            "Queue",
-            list(QUEUES),
-            default="Waiting",
-            required=True,
-            format_func=named,
-            key="review_queue",
-            label_visibility="collapsed",
-            wrap=True,
-            bind="query-params",
-        )
-        or "Waiting"
-    )
+with st.container(
+    horizontal=True,
+    vertical_alignment="center",
+    horizontal_alignment="distribute",
+    key="review_top",
+):
+    name = queue.switch(counts)
     if counts.get("approved") and st.button(
         f"Publish {counts['approved']:d} staged", key="to_publish", icon=":material/publish:"
     ):
         st.switch_page("pages/review/publish.py")
 
-total = ws.store.proposals.page(QUEUES[queue], limit=0)[1]
-asked = session.asked()
-last = deciding.decided()[-1] if deciding.decided() else ""
-if not total and not asked:
+with st.container(key="review_desk"):
+    rail, middle, side = st.columns([22, 45, 33], gap="medium")
+with rail:
+    chosen = queue.filters(name, reading)
+holders = {claim.proposal_id: claim.holder for claim in ws.review.claims()}
+_, total = reading.queue.page(chosen.sieve, order=chosen.order, limit=0)
+last_id = deciding.decided()[-1] if deciding.decided() else ""
+last = ws.store.proposals.get(last_id) if last_id else None
+if last and last.status not in ("approved", "rejected", "deferred"):
+    last = None
+
+
+def look_at() -> Proposal | None:
+    """The proposal that is shown: the one that was asked for, else the next that nobody else looks at."""
+    if asked:
+        with guard(stop=True):
+            item = ws.store.proposals.get(asked)
+        if chosen.waiting:
+            queue.hold(ws, item, holders)
+        return item
+    if chosen.waiting:
+        found = queue.next_free(ws, reading, chosen, holders)
+        return ws.store.proposals.get(found) if found else None
+    shown, _ = reading.queue.page(chosen.sieve, order=chosen.order, limit=1)
+    return shown[0] if shown else None
+
+
+def nothing_left() -> None:
+    """Why there is nothing to look at, and what to do next."""
     staged = counts.get("approved", 0)
-    if queue == "Waiting":
+    if total:
+        others = sorted(set(holders.values()) - {session.me()})
+        frame.empty(
+            "All of these are being looked at",
+            f"They are held by {', '.join(others)}; ask for one in the rail.",
+        )
+    elif queue.filtered(chosen):
+        frame.empty("Nothing matches", "No proposal in this queue fits the filters.")
+        st.button("Clear the filters", key="review_clear_all", on_click=queue.clear)
+    elif not chosen.waiting:
+        frame.note("Nothing here.")
+    else:
         frame.empty(
             "The queue is clear",
             f"{words.plural(staged, 'proposal')} staged: publishing takes them into the library together."
@@ -67,97 +104,83 @@ if not total and not asked:
             f"Publish {staged} staged" if staged else "Start a run",
             "pages/review/publish.py" if staged else "pages/learn/new_run.py",
         )
-    else:
-        frame.note("Nothing here.")
-    if last:
-        st.button(
-            safe.label(f"Undo the decision on {last}"),
-            key="undo",
-            shortcut="u",
-            on_click=deciding.undo,
-            args=(ws, last),
-        )
+
+
+item = look_at()
+holders = {claim.proposal_id: claim.holder for claim in ws.review.claims()}
+stamp = reading.queue.stamp() if item is None or not asked else stamp
+with rail:
+    if chosen.waiting:
+        queue.progress(total)
+    bulk.opener(ws, reading, chosen, total)
+    queue.rail(reading, chosen, item.id if item else "", holders, total)
+
+if bulk.is_open(chosen):
+    with middle:
+        bulk.panel(ws, reading, chosen)
+    with st.bottom:
+        decision_bar.said()
+        bulk.bar(ws)
     st.stop()
 
-with st.container(key="review_desk"):
-    rail, middle, side = st.columns([6, 11, 7], gap="medium")
-with rail:
-    first = paging.offset("review_page", total, RAIL)
-    shown, _ = ws.store.proposals.page(QUEUES[queue], limit=RAIL, offset=first)
-ids = [p.id for p in shown]
-with guard(stop=True):
-    item = ws.store.proposals.get(asked) if asked else shown[0]
-at = ids.index(item.id) if item.id in ids else -1
-following = ids[at + 1] if 0 <= at < len(ids) - 1 else next((i for i in ids if i != item.id), "")
+if item is None:
+    with middle:
+        nothing_left()
+    with st.bottom, st.container(horizontal=True, key="review_actions"):
+        decision_bar.said()
+        decision_bar.undo_button(ws, last)
+        decision_bar.help_button()
+    watch.watch(ws, None, stamp)
+    if name == "Set aside":
+        aside.quarantine(ws)
+    st.stop()
 
-with rail:
-    for proposal in shown:
-        with st.container(key=f"rail_{proposal.id}"):
-            if frame.card(
-                proposal.id,
-                proposals.summary(proposal),
-                f"Show {proposal.id}",
-                current=proposal.id == item.id,
-            ):
-                deciding.show(proposal.id)
-                st.rerun()
-
+place = reading.queue.place(chosen.sieve, item.id, order=chosen.order)
+moved = reading.moved([item]).get(item.id, "")
+rivals = reading.rivals(item) if item.status in ("proposed", "deferred", "superseded", "approved") else []
+holder = ws.review.holder(item.id)
+held_by = holder.holder if holder and holder.holder != session.me() else ""
 
 with middle:
     kind = getattr(item.operation, "kind", None)
+    domain = item.operation.domain if isinstance(item.operation, Add) else None
     safe.html(
-        '<div class="w-card" style="border:0;background:none;padding:0"><div class="top">'
-        '<span class="id">{id}</span>{chip}'
-        "<b>{operation}</b>{kind}</div></div>",
+        '<div class="w-item"><span class="id">{id}</span>{chip}<b>{operation}</b>{kind}{domain}'
+        '<span class="end">{place}</span></div>',
         id=item.id,
         chip=words.proposal_chip(item),
         operation=words.operation(item),
         kind=frame.chip(words.KIND[kind], "quiet") if kind else markup(""),
+        domain=frame.chip(domain, "quiet") if domain else markup(""),
+        place=f"{place.number:,} of {total:,}" if place else "not in this list",
     )
-    if item.status in ("proposed", "deferred") and (moved := stale(item, ws.store.versions.library())):
-        red_line(f"Stale: {moved}. Reject it, or edit it against the new text.")
-    proposals.change(item, ws)
-    decision_bar.draw(ws, item, following, last)
-    if item.reason:
-        frame.note(f"{words.PROPOSAL[item.status][0].capitalize()}: {item.reason}")
-    if item.decided_by:
-        frame.note(f"Last decision by {item.decided_by}, {item.decided_at or ''}; revision {item.revision}.")
-    with st.container(horizontal=True):
-        st.button(
-            "Previous",
-            key="previous",
-            shortcut="k",
-            type="tertiary",
-            disabled=at < 1,
-            on_click=deciding.show,
-            args=(ids[at - 1] if at > 0 else "",),
-        )
-        st.button(
-            "Next",
-            key="next",
-            shortcut="j",
-            type="tertiary",
-            disabled=not (0 <= at < len(ids) - 1),
-            on_click=deciding.show,
-            args=(following,),
-        )
+    queue.standing(ws, item, held_by, holder.until if holder else "")
+    if moved and item.status != "approved":
+        diffs.rebased(item, reading, moved)
+    diffs.draw(item, ws, reading)
+    if deciding.mode(item) == "edit":
+        targets = targets_of(item.operation)
+        now = reading.queue.experiences(targets)
+        editing.panel(item, diffs.base(item, now, targets[0]) if item.operation.op == "modify" else "")
 with side:
-    frame.section("Evidence")
-    proposals.evidence(item)
-    if item.evidence.rollout_ids or item.evidence.group_ids:
-        frame.section("Examples")
-        proposals.examples(item)
-    if item.rationale:
-        frame.section("Rationale")
-        safe.exact(item.rationale, key="rationale", look="prose")
-    if item.raw_reply:
-        with st.expander("The model's raw reply"):
-            safe.exact(item.raw_reply, key="raw_reply")
-
-if queue == "Set aside" and (kept := ws.store.proposals.quarantined()):
-    frame.section(
-        "Quarantine", "suggestions that could not become a proposal, with the reply that they came from"
+    evidence.conflicts(item, rivals)
+    evidence.draw(item, ws, reading)
+    evidence.origin(item)
+    evidence.log(item, ws)
+with st.bottom:
+    following = (place.after or place.before or "") if place else ""
+    decision_bar.draw(
+        ws,
+        item,
+        decision_bar.Around(
+            before=(place.before or "") if place else "",
+            after=following,
+            last=last,
+            held_by=held_by,
+            moved=moved,
+            version=head,
+        ),
     )
-    for n, held in enumerate(kept[:20]):
-        with st.expander(safe.label(f"{held.run_id or ''}: {held.reason}", 120)):
-            safe.exact(held.raw, key=f"quarantined_{n}")
+watch.watch(ws, item, stamp)
+if name == "Set aside":
+    aside.quarantine(ws)
