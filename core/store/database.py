@@ -11,13 +11,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.errors import BusyError, InputError
 from core.store.copying import copy_database
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database as SqliteUtils
+from core.store.lean import SqliteUtils
 
 BUSY_TIMEOUT_S = 60.0
 """How long a write waits for its turn."""
@@ -44,8 +42,6 @@ class Database:
         return handle
 
     def _connect(self) -> SqliteUtils:
-        from sqlite_utils import Database as SqliteUtils
-
         connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(

@@ -78,6 +78,20 @@ def test_python_dash_m_core_is_winnow(tmp_path: Path) -> None:
     assert (tmp_path / "w" / "winnow.db").is_file(), "the variable names the workspace"
 
 
+def test_a_list_of_lessons_loads_nothing_heavy_either(tmp_path: Path) -> None:
+    Workspace(tmp_path / "w")
+    code = (
+        "import sys\n"
+        "from core.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'openai', 'pandas', 'pyarrow', 'streamlit', 'onnxruntime', 'plotly'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))\n"
+    )
+    words = ["library", "list", "--workspace", str(tmp_path / "w")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []", done.stdout
+
+
 def test_an_import_ends_with_0_when_all_came_in_and_with_1_when_something_was_set_aside(
     tmp_path: Path,
 ) -> None:
