@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, assert_never
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from core.record import Record
 
@@ -82,12 +82,22 @@ class _WithText(Record):
         return check_text(value)
 
 
+def _as_of_a_task(domain: str) -> str:
+    """Refuse what no task has as its domain; more is asked of a person who names one (`check_domain`)."""
+    if any(ord(c) < 32 or ord(c) == 127 for c in domain):
+        raise ValueError("the domain holds a control character")
+    return domain
+
+
+Domain = Annotated[str, AfterValidator(_as_of_a_task)]
+
+
 class Add(_WithText):
     """A new lesson."""
 
     op: Literal["add"] = "add"
     kind: Kind = "strategy"
-    domain: str = "general"
+    domain: Domain = "general"
 
 
 class Modify(_WithText):
@@ -97,7 +107,7 @@ class Modify(_WithText):
     experience_id: str
     kind: Kind | None = None
     """None keeps the kind."""
-    domain: str | None = None
+    domain: Domain | None = None
     """None keeps the domain."""
 
 

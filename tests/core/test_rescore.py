@@ -542,7 +542,7 @@ def test_rescore_reads_a_whole_reward_with_options_from_a_file(workspace: Worksp
         (["--weight", "tools=-1"], "greater than or equal to 0"),
         (["--weight", "verified=0"], "needs a weight above 0"),
         (["--verifier", "x=nonsense"], "There is no verifier 'nonsense'"),
-        (["--config", "nowhere.toml"], "nowhere.toml cannot be read"),
+        (["--config", "nowhere.toml"], "There is no file 'nowhere.toml'"),
         (["--config", "nowhere.toml", "--reward", "ASO"], "without the other options"),
     ],
 )
