@@ -55,7 +55,6 @@ class Queue:
 
 def switch(counts: Mapping[str, int]) -> str:
     """The queues with their counts; gives the one that is chosen."""
-
     counted("review_queue", [sum(counts.get(s, 0) for s in statuses) for statuses in QUEUES.values()])
     chosen = st.segmented_control(
         "Queue",
@@ -193,7 +192,7 @@ def progress(total: int) -> None:
     """How far this session is: decided, and what is left."""
     done = len(deciding.decided())
     safe.html(
-        '<div class="w-progress"><span class="track"><i class="w-grain-fill" style="width:{share}%"></i></span>'
+        '<div class="w-so-far"><span class="track"><i class="w-grain-fill" style="width:{share}%"></i></span>'
         "<span>{done} of {all} decided in this session</span></div>",
         share=f"{100 * done / (done + total) if done + total else 0:.1f}",
         done=f"{done:,}",

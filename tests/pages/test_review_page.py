@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,10 +39,9 @@ def ws(folder: Path, filled: Path) -> Workspace:
 
 
 @pytest.fixture(autouse=True)
-def no_blink(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_blink(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test is quicker than a person who presses a key twice."""
     monkeypatch.setattr(deciding, "BLINK_S", 0.0)
-    yield
 
 
 def open_page(name: str, **query: str) -> AppTest:
