@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import WinnowError
+from core.errors import BusyError, WinnowError
 from core.record import Record
 from core.workspace.aside import run_aside
 
-WITHIN_S = 30.0
+WITHIN_S = 45.0
 """Seconds that a trial may take; the embedded model is loaded in them, too."""
 
 
@@ -27,6 +27,9 @@ def try_endpoint(folder: Path, name: str, within_s: float = WITHIN_S) -> Trial:
     """Ask an endpoint a few short questions, and tell what it can do. Never raises a `WinnowError`."""
     try:
         found = run_aside(folder, "endpoints", "test", name, within_s=within_s)
+    except BusyError:
+        late = f"{name} did not answer within {within_s:.0f} s and was given up."
+        return Trial(endpoint=name, works=False, said=f"{late} A terminal waits longer: winnow endpoints test {name}")
     except WinnowError as e:
         return Trial(endpoint=name, works=False, said=str(e))
     if "dimension" in found:

@@ -320,9 +320,9 @@ def done(number: int, ws: Workspace) -> None:
         if st.button("Read it", key="done_read", icon=":material/menu_book:", type="primary"):
             st.switch_page("pages/review/library.py", query_params={"version": str(number)})
         if st.button("What changed", key="done_versions", icon=":material/history:"):
-            st.switch_page("pages/review/versions.py")
+            frame.go("pages/review/versions.py")
         if st.button("Export a pack", key="done_packs", icon=":material/package_2:"):
-            st.switch_page("pages/ship/packs.py")
+            frame.go("pages/ship/packs.py")
         if number == head and version.parent is not None:
             st.button(
                 f"Undo by rollback to version {version.parent:d}",

@@ -100,7 +100,7 @@ def _endpoint(ws: Workspace, endpoint: Endpoint, held: list[Role], reason: str) 
         )
         with st.container(horizontal=True):
             if st.button("Test", key=f"test_{name}", type="tertiary", icon=":material/network_check:"):
-                with st.spinner("Asking a short question, for 30 seconds at most …"):
+                with st.spinner("Asking a short question, for 45 seconds at most …"):
                     session.put(TRIALS, {**_trials(), name: try_endpoint(ws.folder, name)})
             if name != EMBEDDED:
                 _change(ws, endpoint, held, reason)

@@ -52,7 +52,7 @@ with st.container(
     if counts.get("approved") and st.button(
         f"Publish {counts['approved']:d} staged", key="to_publish", icon=":material/publish:"
     ):
-        st.switch_page("pages/review/publish.py")
+        frame.go("pages/review/publish.py")
 
 with st.container(key="review_desk"):
     rail, middle, side = st.columns([22, 45, 33], gap="medium")

@@ -42,7 +42,7 @@ def test_one_that_never_answers_is_given_up_in_time(workspace: Workspace) -> Non
         workspace.models.save(Endpoint(name="mute", base_url=url, model="m"), "ann")
         trial = try_endpoint(workspace.folder, "mute", 4)
     assert not trial.works
-    assert "not done within 4 s" in trial.said
+    assert "did not answer within 4 s" in trial.said
 
 
 def test_a_command_that_takes_too_long_is_ended(workspace: Workspace) -> None:
