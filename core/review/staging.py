@@ -82,6 +82,8 @@ class Stage:
         self._alone = Draft(self.library, number)
         self._together = Draft(self.library, number)
         self._approved: list[Proposal] = []
+        self._by_target: dict[str, Proposal] = {}
+        """The first that is staged to change an experience."""
         for proposal in staged(store):
             if not stale(
                 proposal, self.library
@@ -95,7 +97,12 @@ class Stage:
             raise ApplyError(
                 f"{proposal.id}, which is approved already, no longer fits: {e} Undo it first."
             ) from e
+        self._keep(proposal)
+
+    def _keep(self, proposal: Proposal) -> None:
         self._approved.append(proposal)
+        for target in targets_of(proposal.operation):
+            self._by_target.setdefault(target, proposal)
 
     def add(self, proposal: Proposal) -> None:
         """Put a proposal on the stage.
@@ -119,14 +126,13 @@ class Stage:
         except ApplyError as e:
             rivals = ", ".join(p.id for p in self._approved)
             raise ApplyError(f"{proposal.id} does not fit what is approved already ({rivals}): {e}") from e
-        self._approved.append(proposal)
+        self._keep(proposal)
 
     def _refuse_rival(self, proposal: Proposal) -> None:
         """Two staged changes of one experience would depend on their order: the reviewer has to choose."""
-        mine = set(targets_of(proposal.operation))
-        for other in self._approved:
-            if shared := mine & set(targets_of(other.operation)):
+        for target in sorted(targets_of(proposal.operation)):
+            if other := self._by_target.get(target):
                 raise ApplyError(
-                    f"{other.id} is approved already and changes {min(shared)} too; "
+                    f"{other.id} is approved already and changes {target} too; "
                     "publish it or undo it before you approve this one."
                 )
