@@ -329,6 +329,10 @@ class Figures:
         )
         return {row["rollout_id"]: row["n"] for row in rows}
 
+    def group_of(self, rollout_id: str) -> str:
+        """Id of the group of a rollout; empty where there is no such rollout."""
+        return str(self._database.value("SELECT group_id FROM rollouts WHERE id = ?", rollout_id) or "")
+
     def proposals_on(self, group_id: str, run_id: str, limit: int) -> tuple[list[str], int]:
         """Ids of the proposals that rest on a group, the strongest first, and how many there are."""
         rows = self._database.rows(

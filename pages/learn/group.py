@@ -31,7 +31,8 @@ if not (group_id := session.asked()):
     frame.empty("No group chosen", "Choose one from the list.", "All groups", "pages/learn/groups.py")
     st.stop()
 with guard(stop=True):
-    group = slim(ws.store, group_id)
+    # Back from a rollout comes here with the rollout's id (see `pages.parts.address`).
+    group = slim(ws.store, ws.store.figures.group_of(group_id) or group_id)
     reward = ws.store.figures.reward_of(group.run_id).reward
 task = ws.store.tasks.find(group.task_id)
 listed = group_filter.from_address()
@@ -74,7 +75,7 @@ def head() -> None:
 def step(label: str, key: str, to: str, shortcut: str, icon: str) -> None:
     """A way to another group of the same list."""
     if st.button(safe.label(label), key=key, shortcut=shortcut, disabled=not to, icon=icon):
-        st.switch_page("pages/learn/group.py", query_params={"id": to, **listed.address})
+        st.switch_page("pages/learn/group.py", query_params={"id": to, **listed.inside})
 
 
 def charts() -> None:
@@ -125,7 +126,7 @@ def beside() -> None:
     side_by_side.partings(laid)
     for column, one in zip(st.columns(len(laid)), laid, strict=True):
         with column:
-            side_by_side.column(one, laid[0].rollout)
+            side_by_side.column(one, laid[0].rollout, listed.inside)
 
 
 def card(rollout: Rollout) -> Markup:
@@ -191,7 +192,7 @@ frame.section("All rollouts", "the best first; open one to read it whole")
 with st.grid(2, min_column_width=320):
     for rollout in charts_group.ranked(group):
         if frame.card(rollout.id, card(rollout), f"Open rollout {rollout.replicate}"):
-            st.switch_page("pages/learn/rollout.py", query_params={"id": rollout.id})
+            st.switch_page("pages/learn/rollout.py", query_params={"id": rollout.id, **listed.inside})
 if group.left_out or group.not_injected:
     with st.expander("What took no part"):
         frame.facts([*group.left_out.items(), *group.not_injected.items()])

@@ -5,6 +5,7 @@ import streamlit as st
 from core.rollout import GroupRow
 from core.workspace.reweighing import composition
 from pages.parts import (
+    address,
     charts,
     charts_rewards,
     frame,
@@ -42,7 +43,10 @@ if not runs:
 
 
 def open_group(group_id: str, listed: Listed) -> None:
-    st.switch_page("pages/learn/group.py", query_params={"id": group_id, **listed.address})
+    st.switch_page(
+        "pages/learn/group.py",
+        query_params={"id": group_id, **listed.inside, **address.inside({"group_view": view})},
+    )
 
 
 def the_map(found: Figures, listed: Listed, finished: int) -> None:
@@ -164,7 +168,7 @@ def chosen_cell(listed: Listed) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         frame.note(f"Listed: mean {mean[0]:.2f} to {mean[1]:.2f}, spread {spread[0]:.2f} to {spread[1]:.2f}.")
         if st.button("All cells", key="group_all_cells", icon=":material/close:", type="tertiary"):
-            del st.query_params[group_filter.CELL]
+            st.query_params[group_filter.CELL] = ""
             st.rerun()
 
 
@@ -180,7 +184,7 @@ reasons.bar(tally)
 view = st.segmented_control(
     "View",
     list(VIEWS),
-    default="map",
+    default=address.handed("group_view") if address.handed("group_view") in VIEWS else "map",
     required=True,
     key="group_view",
     format_func=VIEWS.__getitem__,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.figures import Looked, RolloutFilter, RolloutHit
-from pages.parts import frame, safe, session, words
+from pages.parts import address, frame, safe, session, words
 from pages.parts.guard import guard
 from pages.parts.safe import Markup, joined, markup
 
@@ -27,8 +27,7 @@ if not runs:
 
 def start_over() -> None:
     """Another question starts at the newest rollout."""
-    if FROM in st.query_params:
-        del st.query_params[FROM]
+    st.query_params[FROM] = "0"
 
 
 def asked() -> RolloutFilter:
@@ -36,6 +35,7 @@ def asked() -> RolloutFilter:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         text = st.text_input(
             "Words",
+            address.handed("rollouts_text"),
             key="rollouts_text",
             bind="query-params",
             placeholder='words, or a "phrase in quotes"',
@@ -47,6 +47,7 @@ def asked() -> RolloutFilter:
         run = st.selectbox(
             "Run",
             list(names),
+            address.place(list(names.values()), "rollouts_run"),
             key="rollouts_run",
             format_func=names.__getitem__,
             bind="query-params",
@@ -57,6 +58,7 @@ def asked() -> RolloutFilter:
         tool = st.selectbox(
             "Tool",
             list(tools),
+            address.place(list(tools.values()), "rollouts_tool"),
             key="rollouts_tool",
             format_func=tools.__getitem__,
             bind="query-params",
@@ -66,6 +68,7 @@ def asked() -> RolloutFilter:
         outcome = st.selectbox(
             "Outcome",
             list(OUTCOMES),
+            address.place(list(OUTCOMES.values()), "rollouts_outcome"),
             key="rollouts_outcome",
             format_func=OUTCOMES.__getitem__,
             bind="query-params",
@@ -84,6 +87,7 @@ def asked() -> RolloutFilter:
         )
         whole = st.toggle(
             "Whole trajectories",
+            bool(address.handed("rollouts_whole")),
             key="rollouts_whole",
             bind="query-params",
             on_change=start_over,
@@ -148,14 +152,24 @@ def summary(found: Looked) -> str:
 
 
 which = asked()
-given = session.asked(FROM)
+given = session.asked(FROM) or address.handed(FROM)
 start = int(given) if given.isdecimal() else 0
 with guard(stop=True):
     found = ws.store.rollout_search.find(which, start=start)
 frame.note(summary(found))
+handed_on = address.inside(
+    {
+        "rollouts_text": which.text,
+        "rollouts_run": which.run_id,
+        "rollouts_tool": which.tool,
+        "rollouts_outcome": OUTCOMES[which.outcome] if which.outcome else "",
+        "rollouts_whole": "yes" if which.whole else "",
+        FROM: session.asked(FROM),
+    }
+)
 for hit in found.hits:
     step = next((s.step for s in hit.snippets if s.step), 0)
-    query = {"id": hit.id, **({"step": str(step)} if step else {})}
+    query = {"id": hit.id, **({"step": str(step)} if step else {}), **handed_on}
     if frame.card(hit.id, content(hit), f"Open rollout {hit.replicate} of {hit.group_id}"):
         st.switch_page("pages/learn/rollout.py", query_params=query)
 with st.container(horizontal=True):

@@ -13,7 +13,7 @@ import streamlit as st
 from core.figures import Grid, GroupFilter, RunName
 from core.record import Record
 from core.workspace import Workspace
-from pages.parts import safe, words
+from pages.parts import address, safe, words
 
 ORDERS = {
     "order": "as they ran",
@@ -56,11 +56,16 @@ class Listed(Record):
 
     @property
     def address(self) -> dict[str, str]:
-        """What an address needs to mean the same list."""
+        """What the address of the list needs to mean this one."""
         given = {field: str(getattr(self.which, field)) for field in KEYS}
         found = {KEYS[field]: CHOICES.get(field, {}).get(code, code) for field, code in given.items() if code}
         found |= {ORDER: ORDERS[self.order] if self.order != "order" else "", CELL: self.cell}
         return {key: value for key, value in found.items() if value}
+
+    @property
+    def inside(self) -> dict[str, str]:
+        """The same for the address of a page about one group of the list."""
+        return address.inside(self.address)
 
 
 def widgets(ws: Workspace, runs: Sequence[RunName]) -> Listed:
@@ -68,7 +73,13 @@ def widgets(ws: Workspace, runs: Sequence[RunName]) -> Listed:
     names = {"": "All runs", **{r.id: r.id for r in runs}}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         run = st.selectbox(
-            "Run", list(names), key="group_run", format_func=names.__getitem__, bind="query-params", width=100
+            "Run",
+            list(names),
+            address.place(list(names.values()), "group_run"),
+            key="group_run",
+            format_func=names.__getitem__,
+            bind="query-params",
+            width=100,
         )
         status = _choice("Kind", STATUSES, "group_status", 125)
         outcome = _choice("Outcome", OUTCOMES, "group_outcome", 130)
@@ -78,6 +89,7 @@ def widgets(ws: Workspace, runs: Sequence[RunName]) -> Listed:
         order = _choice("Order", ORDERS, ORDER, 140)
         text = st.text_input(
             "Task",
+            address.handed("group_text")[:LONGEST],
             key="group_text",
             bind="query-params",
             placeholder="words, or an id",
@@ -85,13 +97,14 @@ def widgets(ws: Workspace, runs: Sequence[RunName]) -> Listed:
             width=175,
         )
     given = dict(zip(KEYS, (run, status, domain, spread, outcome, text), strict=True))
-    return _listed(given, order, str(st.query_params.get(CELL, "")))
+    return _listed(given, order, str(st.query_params.get(CELL, address.handed(CELL))))
 
 
 def _choice(label: str, options: dict[str, str], key: str, width: int) -> str:
     return st.selectbox(
         safe.label(label),
         list(options),
+        address.place(list(options.values()), key),
         key=key,
         format_func=lambda code: options.get(code, code),
         bind="query-params",
@@ -100,12 +113,12 @@ def _choice(label: str, options: dict[str, str], key: str, width: int) -> str:
 
 
 def from_address() -> Listed:
-    """The filter that this page's address names; what it does not know it leaves out."""
-    given = {field: str(st.query_params.get(key, ""))[:LONGEST] for field, key in KEYS.items()}
+    """The list that this page's address says it is inside of; what it does not know it leaves out."""
+    given = {field: address.handed(key)[:LONGEST] for field, key in KEYS.items()}
     for field, labels in CHOICES.items():
         given[field] = _code(labels, given[field], "")
-    order = _code(ORDERS, str(st.query_params.get(ORDER, "")), "order")
-    return _listed(given, order, str(st.query_params.get(CELL, "")))
+    order = _code(ORDERS, address.handed(ORDER), "order")
+    return _listed(given, order, address.handed(CELL))
 
 
 def _code(labels: Mapping[str, str], label: str, otherwise: str) -> str:

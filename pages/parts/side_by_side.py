@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -56,8 +56,14 @@ def place(one: Divergence) -> str:
     return f"at {one.kind} {one.place + 1}: {WHAT[one.what]}"
 
 
-def column(laid: Laid, first: Rollout) -> None:
-    """One rollout, beside the first of them."""
+def column(laid: Laid, first: Rollout, inside: Mapping[str, str]) -> None:
+    """One rollout, beside the first of them.
+
+    Args:
+        laid: which.
+        first: the one that the others are compared with.
+        inside: the list that the page's address is inside of.
+    """
     rollout, said, own = laid.rollout, laid.reading, laid.rollout.id == first.id
     blocks = [
         markup(
@@ -76,7 +82,7 @@ def column(laid: Laid, first: Rollout) -> None:
         _answer(rollout, first, own),
     ]
     safe.html('<div class="w-col {look}">{blocks}</div>', look="first" if own else "", blocks=joined(blocks))
-    query = {"id": rollout.id}
+    query = {"id": rollout.id, **inside}
     if laid.parting and laid.parting.kind == "step":
         query["step"] = str(laid.parting.place + 1)
     if st.button(

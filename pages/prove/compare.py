@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.workspace.versus import Versus
-from pages.parts import charts_versus, figures, frame, paging, safe, session, versus_view, words
+from pages.parts import address, charts_versus, figures, frame, paging, safe, session, versus_view, words
 from pages.parts.guard import guard
 
 SHOWS = {"": "all shared tasks", "wins": "B better", "losses": "B worse", "ties": "ties"}
@@ -32,7 +32,7 @@ def choice() -> tuple[str, str]:
         a = st.selectbox(
             "A, the baseline",
             ids,
-            index=1,
+            index=address.place(ids, "compare_a", 1),
             key="compare_a",
             bind="query-params",
             width=200,
@@ -40,7 +40,7 @@ def choice() -> tuple[str, str]:
         b = st.selectbox(
             "B, compared with it",
             ids,
-            index=0,
+            index=address.place(ids, "compare_b", 0),
             key="compare_b",
             bind="query-params",
             width=200,
@@ -75,7 +75,10 @@ def tasks(found: Versus) -> None:
         with st.container(horizontal=True, gap="small"):
             for side, group in (("A", pair.group_a), ("B", pair.group_b)):
                 if st.button(safe.label(f"{side}: {group}"), key=f"compare_{side}_{group}", type="tertiary"):
-                    st.switch_page("pages/learn/group.py", query_params={"id": group})
+                    st.switch_page(
+                        "pages/learn/group.py",
+                        query_params={"id": group, **address.inside({"compare_a": a, "compare_b": b})},
+                    )
 
 
 a, b = choice()
