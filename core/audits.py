@@ -1,6 +1,7 @@
 """The maintenance audits: what may be wrong with a library, as operations that a person decides on (DESIGN 2.7).
 
-1. unused: no use in the last 20 epochs; never a lesson that is younger than that.
+1. unused: no use in the last 20 epochs; never a lesson that is younger than that, and none that a usage log has just
+   told of.
 2. confidence: c <= 0.10 after 5 uses.
 3. redundant: two lessons of one domain with cosine >= 0.85, unless polarity, number or antonym set them against each
    other. Similarity only suggests (DESIGN 2.6.2).
@@ -57,6 +58,8 @@ class Usage:
     """The present one."""
     last: Mapping[str, int] = field(default_factory=dict)
     """Epoch of the last use by experience id; one that is absent was never used, unless it counts uses."""
+    waiting: frozenset[str] = frozenset()
+    """Experiences with uses elsewhere that no version counts yet: they are at work now."""
 
 
 class Suggestion(Record):
@@ -159,7 +162,11 @@ def unused(experiences: Iterable[Experience], usage: Usage) -> list[Suggestion]:
     found = []
     for e in experiences:
         last = usage.last.get(e.id)
-        if (last is None and e.uses) or usage.epoch - max(e.epoch, last or 0) < UNUSED_EPOCHS:
+        if (
+            e.id in usage.waiting
+            or (last is None and e.uses)
+            or usage.epoch - max(e.epoch, last or 0) < UNUSED_EPOCHS
+        ):
             continue
         was = f"never used since epoch {e.epoch}" if last is None else f"last used in epoch {last}"
         found.append(_delete("unused", e, f"{was}, and it is epoch {usage.epoch}"))

@@ -107,11 +107,28 @@ def credited(experience: Experience, credits: Iterable[Credit]) -> Experience:
     return experience.model_copy(update={"confidence": confidence, "uses": uses, "wins": wins})
 
 
+def keeper(library: Library, experience_id: str) -> str | None:
+    """The live lesson that a credit counts for: itself, or the one that it was merged into; None where it is gone."""
+    for _ in library.experiences:  # no chain of merges is longer
+        found = library.experiences.get(experience_id)
+        if found is None or found.status == "deleted":
+            return None
+        if found.status == "live":
+            return found.id
+        experience_id = found.merged_into or ""
+    return None
+
+
 def fold(library: Library, credits: Iterable[Credit]) -> Library:
-    """The library after credits; those of lessons that are not live in it change nothing."""
+    """The library after credits.
+
+    What a lesson earned that was merged meanwhile counts for the one that it was merged into, as the merge itself sums
+    up what its parts earned before; that of deleted lessons changes nothing.
+    """
     by_id = defaultdict(list)
     for credit in credits:
-        by_id[credit.experience_id].append(credit)
+        if (counts_for := keeper(library, credit.experience_id)) is not None:
+            by_id[counts_for].append(credit)
     after = [
         credited(e, by_id[e.id]) if e.status == "live" and e.id in by_id else e
         for e in library.experiences.values()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from core.cli.desk import Desk, plural, table, verb
+
+if TYPE_CHECKING:
+    from core.workspace.crediting import Earned
 
 
 @verb(None, "credit")
@@ -16,6 +22,12 @@ def credit(desk: Desk, run_id: str) -> None:
     and wins with the next version.
     """
     earned = desk.workspace.crediting.credit_run(run_id)
+    lines = earned_lines(earned) or [f"No lesson was followed in {run_id}."]
+    desk.answer({"run": run_id, "earned": earned}, *lines)
+
+
+def earned_lines(earned: Sequence[Earned]) -> list[str]:
+    """What waits for the next version, a lesson a line; nothing where nothing does."""
     rows = [
         (
             e.experience_id,
@@ -28,10 +40,8 @@ def credit(desk: Desk, run_id: str) -> None:
         )
         for e in earned
     ]
+    if not rows:
+        return []
     headers = ("id", "followed in", "better", "worse", "in-sample", "confidence", "text")
-    lines = table(rows, headers) if rows else [f"No lesson was followed in {run_id}."]
-    if rows:
-        lines.append(
-            f"{plural(len(rows), 'lesson')} credited; confidence moves with the next version (winnow publish)."
-        )
-    desk.answer({"run": run_id, "earned": earned}, *lines)
+    told = f"{plural(len(rows), 'lesson')} credited; confidence moves with the next version (winnow publish)."
+    return [*table(rows, headers), told]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.cli.credit import credit
+from core.cli.credit import credit, earned_lines
 from core.cli.desk import Desk, hidden, plural, table, verb, visible
 from core.errors import InputError
 from core.experience import KINDS, Add, Delete, Experience, Kind, Merge, Modify, Operation
@@ -58,6 +58,9 @@ def list_experiences(
         limit=limit,
         offset=offset,
     )
+    waiting = {}
+    if named is None:
+        waiting = {w.experience_id: w for w in desk.workspace.crediting.waiting({e.id for e in found})}
     rows = [
         (
             e.id,
@@ -80,8 +83,15 @@ def list_experiences(
         "text",
     )
     desk.answer(
-        {"version": version, "total": total, "offset": offset, "experiences": found},
+        {
+            "version": version,
+            "total": total,
+            "offset": offset,
+            "experiences": found,
+            "waiting": list(waiting.values()),
+        },
         *table(rows, headers),
+        *earned_lines(list(waiting.values())),
         f"{len(found):,} of {plural(total, 'experience')} in version {version}.{_more(len(found), total, offset)}",
     )
 
@@ -158,7 +168,7 @@ def propose(
         lines += [f"--- text ({plural(count_words(text), 'word')})", visible(text), *hidden(text)]
     if written.near:
         lines += [f"--- nearest in the library, by {written.near_by}", *map(_near, written.near)]
-    lines += [written.near_note] if written.near_note else []
+    lines += [note for note in (written.near_note, written.rejected) if note]
     desk.answer(written, *lines, f"Next: winnow review approve {written.proposal.id}")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from core.cli.credit import earned_lines
 from core.cli.desk import Desk, foreign_file, one_line, plural, verb
 from core.packs.usage_log import MAX_LOG_BYTES
 
@@ -22,8 +23,9 @@ def import_usage(desk: Desk, log: Path, dry_run: bool) -> None:
     """Read a usage LOG (JSON lines) and credit the lessons that it speaks of.
 
     Each entry counts once, however often the log is read. Only lessons that this workspace published with the very
-    text that was injected are credited; other ids are counted and shown. What was earned shows beside a lesson and
-    moves its confidence in the next version.
+    text that was injected are credited; other ids are counted and shown. A log may come in portions: attempts at one
+    task are weighed together. What was earned waits for the next version: it is shown here, and in winnow library list
+    and show.
     """
     data = foreign_file(log, MAX_LOG_BYTES)
     done = desk.workspace.shipping.arriving.usage(data, log.name, desk.who, dry_run=dry_run)
@@ -31,6 +33,7 @@ def import_usage(desk: Desk, log: Path, dry_run: bool) -> None:
         f"{plural(done.new, 'new entry', 'new entries')} in {done.source}, {done.known:,} known already."
     ]
     lines.append(f"{plural(done.credited, 'entry tells', 'entries tell')} of lessons of this workspace.")
+    lines += earned_lines(done.earned)
     if done.unknown:
         shown = ", ".join(f"{one_line(i, 40)} ({n:,} times)" for i, n in list(done.unknown.items())[:20])
         lines.append(f"Not credited, since no lesson of that id and text was published here: {shown}.")

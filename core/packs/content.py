@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -28,6 +28,10 @@ _SECRETS = re.compile(
     r"|\bBearer\s+[A-Za-z0-9._~+/-]{24,}"
     r"|\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@"  # an address with a password in it
 )
+
+_TOMBSTONE = re.compile(r"\[redacted \d{4}-\d{2}-\d{2} #\d+\]")
+"""What stands in the place of a redacted text (`core.store.redaction`)."""
+A_SECRET = "what looks like a secret (a key, token or password)"
 
 
 def winnow_version() -> str:
@@ -145,11 +149,12 @@ def lessons_of(content: PackContent) -> tuple[Experience, ...]:
             check_text(experience.text)
         except ValueError as e:
             raise PackError(f"The experience {experience.id} cannot be exported: {e}.") from e
-        check_strings(experience.model_dump(mode="json"), f"The experience {experience.id}")
-        if names_a_home(experience.text):
+        if found := unfit(experience.text):
             raise PackError(
-                f"The experience {experience.id} names a path in somebody's home folder; edit it, then export again."
+                f"The experience {experience.id} {found.what}: {found.instead}"
+                f" (winnow library propose --modify {experience.id} --text ...), publish that, then export again."
             )
+        check_strings(experience.model_dump(mode="json"), f"The experience {experience.id}")
     check_strings(content.name, "The pack's name")
     return tuple(map(without_paths, live))
 
@@ -162,7 +167,32 @@ def check_strings(value: Any, where: str) -> None:
     """
     check_text_only(value, where)
     if holds_secret(value):
-        raise PackError(f"{where} holds what looks like a secret (a key, token or password).")
+        raise PackError(f"{where} holds {A_SECRET}.")
+
+
+class Unfit(NamedTuple):
+    """Why a text must not be a lesson."""
+
+    what: str
+    """Goes on from "the lesson"."""
+    instead: str
+    """What to do about it, as an order."""
+
+
+def unfit(text: str) -> Unfit | None:
+    """What makes a text no lesson, wherever it comes from; asked before it is proposed, decided on, published, shipped.
+
+    >>> unfit("Read the file first.")
+    >>> unfit("See /home/ada/notes.txt.").what
+    "names a path in somebody's home folder"
+    """
+    if holds_secret(text):
+        return Unfit(f"holds {A_SECRET}", "name the variable or the place that it is read from instead")
+    if names_a_home(text):
+        return Unfit("names a path in somebody's home folder", "name it from ~ or from the project's folder")
+    if _TOMBSTONE.search(text):
+        return Unfit("holds the mark of a redaction", "write what it is to say without it")
+    return None
 
 
 def holds_secret(value: Any) -> bool:

@@ -9,14 +9,39 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from core.credit import Credit, fold
+from core.credit import Credit, fold, keeper
 from core.library import Library
 from core.record import canonical_json
 from core.store.database import Database, Row
 from core.store.events import Events
 
 COLUMNS = "experience_id, source, followers, others, better, in_sample"
+USAGE = "usage:"
+"""Sources begin so that are siblings in usage logs, not groups of a run."""
+PORTION = "+"
+"""Between such a source and the number of its portions that were folded before; the first has none."""
+
+
+class Spent(NamedTuple):
+    """What versions count already of what a lesson earned from siblings in usage logs."""
+
+    portions: int = 0
+    """Credits of it that were folded."""
+    entries: int = 0
+    """They were made of the first so many entries that were ever kept."""
+
+
+class Used(NamedTuple):
+    """The newest use of a lesson."""
+
+    run_id: str
+    """The run that it was in, or the newest one that had begun by then; empty where there was none."""
+    epoch: int
+    """Of that run."""
+    waiting: bool = False
+    """It came from outside and no version counts it yet: shipped, the lesson is at work."""
 
 
 class Credits:
@@ -38,7 +63,8 @@ class Credits:
                 self._database.execute(
                     f"INSERT INTO credits ({COLUMNS}, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
                     " ON CONFLICT (experience_id, source) DO UPDATE SET followers = ?3, others = ?4, better = ?5,"
-                    " in_sample = ?6 WHERE folded_in IS NULL",
+                    " in_sample = ?6, at = ?7 WHERE folded_in IS NULL"
+                    " AND (followers, others, better, in_sample) IS NOT (?3, ?4, ?5, ?6)",
                     *key,
                     credit.followers,
                     credit.others,
@@ -62,6 +88,21 @@ class Credits:
         )
         return [(_credit(row), version) for row in rows for version in [row.pop("folded_in")]]
 
+    def spent(self) -> dict[tuple[str, str], Spent]:
+        """What versions count already of usage logs, by lesson and source without its portion."""
+        rows = self._database.rows(
+            "SELECT c.experience_id, c.source, c.folded_in, e.data ->> 'usage_entries' AS entries FROM credits c"
+            " JOIN events e ON e.subject = CAST(c.folded_in AS TEXT) AND e.kind = 'credits.folded'"
+            " WHERE c.source >= ?1 AND c.source < ?1 || '~'",
+            USAGE,
+        )
+        found: dict[tuple[str, str], Spent] = {}
+        for row in rows:
+            key = (row["experience_id"], row["source"].partition(PORTION)[0])
+            before = found.get(key, Spent())
+            found[key] = Spent(before.portions + 1, max(before.entries, row["entries"] or 0))
+        return found
+
     def from_sources(self, sources: Sequence[str]) -> list[Credit]:
         """The credits of some groups or entries of a log."""
         rows = self._database.rows(
@@ -76,7 +117,8 @@ class Credits:
 
         Before publishing this is the parent, before any change is applied: so a merge sums up what was earned, and
         takes the highest confidence. For a rollback it is the old version, and what was folded in after it is
-        folded in again: credits are facts, which a rollback does not undo.
+        folded in again: credits are facts, which a rollback does not undo. What a lesson earned that was merged
+        meanwhile goes to the one that it was merged into.
 
         Args:
             library: the parent, or the version that is rolled back to.
@@ -84,13 +126,12 @@ class Credits:
             actor: who makes it.
             since: of a rollback, the version that is rolled back to.
         """
-        live = {e.id for e in library}
         with self._database.writing():
             rows = self._database.rows(
                 f"SELECT {COLUMNS}, folded_in FROM credits WHERE folded_in IS NULL OR folded_in > ?",
                 into if since is None else since,
             )
-            rows = [row for row in rows if row["experience_id"] in live]
+            rows = [row for row in rows if keeper(library, row["experience_id"]) is not None]
             for row in rows:
                 if row.pop("folded_in") is None:
                     self._database.execute(
@@ -98,17 +139,31 @@ class Credits:
                         *(into, row["experience_id"], row["source"]),
                     )
             if rows:
-                self._events.append(actor, "credits.folded", str(into), credits=len(rows))
+                entries = int(self._database.value("SELECT count(*) FROM usage_entries"))
+                self._events.append(
+                    actor, "credits.folded", str(into), credits=len(rows), usage_entries=entries
+                )
         return fold(library, (_credit(row) for row in rows))
 
-    def last_uses(self) -> dict[str, tuple[str, int]]:
-        """The newest run, and the last epoch of it, in which each lesson was followed; by experience id."""
+    def last_uses(self) -> dict[str, Used]:
+        """When each lesson was followed last, by experience id.
+
+        A use that a usage log tells of happened when the log came in: in the last epoch of the newest run by then.
+        """
         rows = self._database.rows(
-            "SELECT c.experience_id, r.id AS run_id, max(r.number * 1000 + g.epoch) % 1000 AS epoch, r.number"
-            " FROM credits c JOIN groups g ON g.id = c.source JOIN runs r ON r.id = g.run_id"
-            " WHERE c.followers > 0 GROUP BY c.experience_id"
+            "WITH uses (experience_id, number, epoch, waiting) AS ("
+            " SELECT c.experience_id, r.number, g.epoch, 0"
+            " FROM credits c JOIN groups g ON g.id = c.source JOIN runs r ON r.id = g.run_id WHERE c.followers > 0"
+            " UNION ALL SELECT c.experience_id, r.number, (SELECT max(epoch) FROM groups WHERE run_id = r.id),"
+            " c.folded_in IS NULL FROM credits c"
+            " LEFT JOIN runs r ON r.number = (SELECT max(number) FROM runs WHERE created_at <= c.at)"
+            " WHERE c.source >= ?1 AND c.source < ?1 || '~' AND c.followers > 0)"
+            " SELECT u.experience_id, coalesce(r.id, '') AS run_id, coalesce(u.epoch, 0) AS epoch,"
+            " sum(u.waiting) AS waiting, max(coalesce(u.number * 1000 + coalesce(u.epoch, 0), -1)) AS newest"
+            " FROM uses u LEFT JOIN runs r ON r.number = u.number GROUP BY u.experience_id",
+            USAGE,
         )
-        return {row["experience_id"]: (row["run_id"], row["epoch"]) for row in rows}
+        return {r["experience_id"]: Used(r["run_id"], r["epoch"], bool(r["waiting"])) for r in rows}
 
     def cite(self, used: Mapping[str, Sequence[str]]) -> None:
         """Keep which lessons the summary of each rollout says that it followed; by rollout id."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 
@@ -43,6 +44,32 @@ class ImportedLesson(Record):
     """Whether it was there already."""
     claimed: dict[str, JsonValue] = Field(default_factory=dict)
     """Confidence, uses, wins, model and heading, as the file says."""
+
+
+class KeptEntry(NamedTuple):
+    """One entry of a usage log that was kept."""
+
+    place: int
+    """Counts all that were ever kept, from 1."""
+    key: str
+    entry: UsageEntry
+
+
+class Rejected(NamedTuple):
+    """A proposal that was turned down."""
+
+    id: str
+    text: str
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """For the reviewer of a proposal that says the same.
+
+        >>> Rejected("P-0003", "Never print.", "harmful.").sentence
+        'P-0003 said the same and was rejected: harmful.'
+        """
+        return f"{self.id} said the same and was rejected: {self.reason.rstrip('.')}."
 
 
 class Imports:
@@ -124,6 +151,26 @@ class Imports:
             for entry in entries:
                 row = {"key": entry.key, "source": source, "entry": entry.canonical(), "imported_at": at}
                 self._database.insert("usage_entries", row)
+
+    def siblings(self, entries: Sequence[UsageEntry]) -> list[KeptEntry]:
+        """What is kept of the tasks that entries name, and the entries without a task among what is kept."""
+        tasks = sorted({entry.task for entry in entries if entry.task})
+        alone = sorted({entry.entry for entry in entries if not entry.task})
+        rows = self._database.rows(
+            "SELECT * FROM (SELECT row_number() OVER (ORDER BY rowid) AS place, key, entry FROM usage_entries)"
+            " WHERE entry ->> 'task' IN (SELECT value FROM json_each(?1))"
+            " OR (entry ->> 'task' = '' AND entry ->> 'entry' IN (SELECT value FROM json_each(?2))) ORDER BY place",
+            *(json.dumps(tasks), json.dumps(alone)),
+        )
+        return [KeptEntry(row["place"], row["key"], UsageEntry(**json.loads(row["entry"]))) for row in rows]
+
+    def rejected(self) -> list[Rejected]:
+        """Lessons that were turned down, with the reason, the newest first."""
+        rows = self._database.rows(
+            "SELECT id, coalesce(edited_text, json_extract(body, '$.operation.text'), '') AS text, reason"
+            " FROM proposals WHERE status = 'rejected' AND op <> 'delete' ORDER BY number DESC"
+        )
+        return [Rejected(**row) for row in rows]
 
     def entries(self) -> list[UsageEntry]:
         """All entries of usage logs, as they came, in the order in which they came in."""

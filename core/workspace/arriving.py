@@ -11,21 +11,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.errors import NotFoundError
-from core.experience import GENERAL, MAX_WORDS, Add, Proposal, targets_of, text_of
+from core.experience import GENERAL, MAX_WORDS, Add, Proposal
 from core.extraction.wording import opposed
-from core.library import Library
+from core.importers.source import MAX_RAW, bounded
 from core.packs import Credit, read_library, read_usage
+from core.packs.content import unfit
 from core.packs.foreign import Aside, ForeignLesson, ForeignLibrary, domain_or
 from core.packs.usage_log import UsageEntry
 from core.record import Record, content_hash
 from core.store import Store
-from core.store.imports import Import, ImportedLesson
+from core.store.imports import Import, ImportedLesson, Rejected
 from core.words import count_words, normalise
+from core.workspace.crediting import Crediting, Earned, Texts
 from core.workspace.nearest import Comparing
 
-EVERYTHING = 1_000_000
-OPEN = ("proposed", "deferred", "stale", "approved")
 NEAR = 3
 """Of a lesson, so many near ones are named."""
 
@@ -45,6 +44,8 @@ class NewLesson(Record):
     """Experiences and proposals that may say the same, the nearest first; the reviewer decides."""
     opposed: tuple[str, ...] = ()
     """Those of them that surely say the opposite, by polarity, number or antonym."""
+    rejected: str | None = None
+    """A proposal that said the same and was turned down."""
 
 
 class JoinedLesson(Record):
@@ -89,6 +90,8 @@ class UsageArrived(Record):
     """New entries that tell something about a lesson of this workspace."""
     unknown: dict[str, int]
     """Ids that this workspace does not know, or knows with no such text: how many new entries name each."""
+    earned: tuple[Earned, ...] = ()
+    """What now waits for the lessons that the new entries tell of; none of a dry run."""
     dry_run: bool = False
 
 
@@ -144,6 +147,7 @@ class Arriving:
             InputError: there is no such form.
         """
         form, found = read_library(data, form)
+        found = _fit(found)
         sha256 = hashlib.sha256(data).hexdigest()
         key = content_hash([sha256, form, domain])
         arrived = Arrived(
@@ -196,13 +200,16 @@ class Arriving:
         """Part what is new from what the library, an open proposal or an earlier lesson of the file says already."""
         there = looked.there if self._mark() == looked.mark else self._there()
         said = {(normalise(text), of): i for i, text, of in there}
+        anywhere = {normalise(text): i for i, text, _ in there} if domain is None else {}
+        refused = {normalise(r.text): r for r in reversed(self._store.imports.rejected())}
         new: list[NewLesson] = []
         joined: list[JoinedLesson] = []
         for lesson in found.lessons:
             same = (normalise(lesson.text), domain_or(lesson, domain))
             known = {"place": lesson.place, "their_id": lesson.their_id, "text": lesson.text}
-            if same in said:
-                joined.append(JoinedLesson(into=said[same], **known))
+            into = said.get(same) or (None if lesson.domain else anywhere.get(same[0]))
+            if into is not None:
+                joined.append(JoinedLesson(into=into, **known))
                 continue
             said[same] = lesson.place
             words = count_words(lesson.text)
@@ -213,6 +220,7 @@ class Arriving:
                     too_long=words > MAX_WORDS,
                     near=tuple(i for i, _ in looked.near[lesson.text]),
                     opposed=tuple(i for i, text in looked.near[lesson.text] if opposed(lesson.text, text)),
+                    rejected=refused[same[0]].id if same[0] in refused else None,
                     **known,
                 )
             )
@@ -220,10 +228,14 @@ class Arriving:
 
     def _there(self) -> list[tuple[str, str, str]]:
         """(id, text, domain) of what waits and what is live; the experiences come last, so that they are joined."""
-        waiting, _ = self._store.proposals.page(OPEN, limit=EVERYTHING)
         library = self._store.versions.library()
-        texts = [(p, text) for p in waiting if (text := text_of(p.effective)) is not None]
-        proposed = [(p.id, text, _domain(p, library)) for p, text in texts]
+
+        def domain_of(targets: Sequence[str]) -> str:
+            known = (library.experiences[i].domain for i in targets if i in library.experiences)
+            return next(known, GENERAL)
+
+        waiting = [p for p in self._store.proposals.open() if p.op != "delete"]
+        proposed = [(p.id, p.text, p.domain or domain_of(p.targets)) for p in waiting]
         return proposed + [(e.id, e.text, e.domain) for e in library]
 
     def _propose(
@@ -236,6 +248,7 @@ class Arriving:
     ) -> list[NewLesson]:
         by_place = {lesson.place: lesson for lesson in found.lessons}
         base = self._store.versions.head()
+        refused = {r.id: r for r in self._store.imports.rejected()}
         proposals = []
         for each in new:
             lesson = by_place[each.place]
@@ -244,7 +257,7 @@ class Arriving:
                     id="",  # the store gives it
                     operation=Add(text=lesson.text, kind=lesson.kind, domain=domain_or(lesson, domain)),
                     extractor="pack",
-                    rationale=_told(lesson, each, arrived),
+                    rationale=_told(lesson, each, arrived, refused.get(each.rejected or "")),
                     base_version=base,
                     learned_on=lesson.learned_on,
                 )
@@ -268,11 +281,13 @@ class Arriving:
                 self._store.imports.add_entries(source, fresh)
                 self._store.imports.set_aside(source, aside)
                 if telling:
-                    self._credit(telling)
+                    self._credit(telling)  # they are kept by now
                 if fresh:
                     self._store.events.append(
                         actor, "usage.imported", source, entries=len(fresh), credited=len(telling)
                     )
+            told = {i for entry in telling for i in entry.injected}
+            earned = Crediting(self._store).waiting(told) if told and not dry_run else []
         return UsageArrived(
             source=source,
             new=len(fresh),
@@ -280,31 +295,35 @@ class Arriving:
             aside=aside,
             credited=len(telling),
             unknown=unknown,
+            earned=tuple(earned),
             dry_run=dry_run,
         )
 
     def _known(self, entries: Sequence[UsageEntry]) -> tuple[list[UsageEntry], dict[str, int]]:
         """The entries with only those lessons that this workspace published with that text, and the others counted."""
-        named = {i for entry in entries for i in entry.injected}
-        marks = {i: self._marks(i) for i in named}
+        texts = Texts(self._store)
         kept: list[UsageEntry] = []
         unknown: Counter[str] = Counter()
         for entry in entries:
-            known = {i for i, mark in entry.injected.items() if mark in marks[i]}
+            known = texts.known(entry)
             unknown.update(sorted(entry.injected.keys() - known))
             kept.append(entry.only(known))
         return kept, dict(unknown)
 
-    def _marks(self, experience_id: str) -> set[str]:
-        """The marks of every text that an experience ever had; none where there never was one of that id."""
-        try:
-            history = self._store.versions.history(experience_id)
-        except NotFoundError:
-            return set()
-        return {hashlib.sha256(state.text.encode()).hexdigest()[:16] for _, _, state in history}
+
+def _fit(found: ForeignLibrary) -> ForeignLibrary:
+    """The library with what must not be a lesson set aside."""
+    kept, aside = [], [*found.aside]
+    for lesson in found.lessons:
+        if why := unfit(lesson.text):
+            reason = f"it {why.what}: {why.instead}"
+            aside.append(Aside(place=lesson.place, reason=reason, raw=bounded(lesson.text, MAX_RAW)))
+        else:
+            kept.append(lesson)
+    return found.model_copy(update={"lessons": tuple(kept), "aside": tuple(aside)})
 
 
-def _told(lesson: ForeignLesson, new: NewLesson, arrived: Arrived) -> str:
+def _told(lesson: ForeignLesson, new: NewLesson, arrived: Arrived, refused: Rejected | None) -> str:
     """Where a lesson came from, and what was claimed of it, in words for the reviewer."""
     whose = f"the library {arrived.name!r}" if arrived.name else f"{arrived.source}"
     version = "" if arrived.version is None else f", version {arrived.version}"
@@ -317,16 +336,9 @@ def _told(lesson: ForeignLesson, new: NewLesson, arrived: Arrived) -> str:
         f"It stands under {lesson.section!r}." if lesson.section else "",
         f"Claimed there, not taken over: {', '.join(claims)}." if claims else "",
         f"Near: {', '.join(near)}." if near else "",
+        refused.sentence if refused else "",
     ]
     return " ".join(part for part in parts if part)
-
-
-def _domain(proposal: Proposal, library: Library) -> str:
-    """The domain that a proposal's text is for: its own, else that of the experience that it changes."""
-    if own := getattr(proposal.operation, "domain", None):
-        return str(own)
-    targets = [library.experiences[i] for i in targets_of(proposal.operation) if i in library.experiences]
-    return targets[0].domain if targets else GENERAL
 
 
 def _outcomes(

@@ -35,12 +35,12 @@ def usage_of(store: Store) -> UsageOf:
     """When lessons were used last, in epochs of the workspace: its runs came one after another."""
 
     def used(library: Library) -> Usage:
-        last = {
-            experience_id: store.runs.epochs_before(run_id) + epoch
-            for experience_id, (run_id, epoch) in store.credits.last_uses().items()
-        }
+        uses = store.credits.last_uses()
+        before = {run_id: store.runs.epochs_before(run_id) if run_id else 0 for run_id, _, _ in uses.values()}
+        last = {experience_id: before[used.run_id] + used.epoch for experience_id, used in uses.items()}
         youngest = max((e.epoch for e in library.experiences.values()), default=0)
-        return Usage(epoch=max(store.runs.epochs_before(), youngest), last=last)
+        waiting = frozenset(experience_id for experience_id, used in uses.items() if used.waiting)
+        return Usage(max(store.runs.epochs_before(), youngest), last, waiting)
 
     return used
 
@@ -89,7 +89,7 @@ class Auditing:
             library, known = self._now()
             usage = self._usage(library)
             if epoch is not None:
-                usage = Usage(epoch, usage.last)
+                usage = replace(usage, epoch=epoch)
             found = audit([*library], known, usage, rules, embed, opposed)
             audited = Audited(
                 version=library.version,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from core.errors import InputError
-from core.experience import OPEN_STATUSES, Evidence, Operation, Proposal, targets_of, text_of
+from core.experience import Evidence, Operation, Proposal, targets_of, text_of
 from core.extraction.wording import opposed
 from core.library import Library, check_fit
+from core.packs.content import A_SECRET, holds_secret, unfit
 from core.record import Record
 from core.store import Store
+from core.store.imports import Rejected
 from core.words import normalise
 from core.workspace.nearest import Comparing
 
 NEAR_SHOWN = 5
-EVERYTHING = 1_000_000
 
 
 class NearLesson(Record):
@@ -39,6 +40,8 @@ class Written(Record):
     """The model whose vectors were compared, or "words"; empty where there was nothing to compare."""
     near_note: str = ""
     """Why words were compared, where they were."""
+    rejected: str = ""
+    """That the same was rejected before, and why, as a sentence; the reviewer is told, too."""
 
 
 def propose_by_hand(
@@ -63,17 +66,20 @@ def propose_by_hand(
     Raises:
         ApplyError: it names an experience that is not live, its text is too long, or an experience of the same domain
             says the same already.
-        InputError: an open proposal does the same already.
+        InputError: an open proposal does the same already, or the text is none that a lesson may have.
     """
+    _refuse_unfit(operation, rationale)
     with store.writing():
         library = store.versions.library()
         check_fit(operation, library)
         _refuse_again(store, operation)
+        before = _rejected(store, operation)
+        said = (rationale.strip(), before.sentence if before else "")
         proposal = Proposal(
             id="",  # the store gives it
             operation=operation,
             extractor="person",
-            rationale=rationale.strip(),
+            rationale="\n".join(part for part in said if part),
             evidence=evidence or Evidence(),
             base_version=library.version,
             base_texts={i: library.live(i).text for i in targets_of(operation)},
@@ -81,14 +87,35 @@ def propose_by_hand(
         )
         [proposal_id] = store.proposals.add([proposal], actor)
         made = store.proposals.get(proposal_id)
-    return _with_near(Written(proposal=made), library, compare)
+    return _with_near(Written(proposal=made, rejected=said[1]), library, compare)
+
+
+def _refuse_unfit(operation: Operation, rationale: str) -> None:
+    if found := unfit(text_of(operation) or ""):
+        raise InputError(f"The lesson {found.what}; nothing was proposed. Propose it anew: {found.instead}.")
+    if holds_secret([operation.model_dump(), rationale]):
+        raise InputError(
+            f"What was given with the lesson holds {A_SECRET}; nothing was proposed. Leave it out."
+        )
 
 
 def _refuse_again(store: Store, operation: Operation) -> None:
-    known, _ = store.proposals.page([*OPEN_STATUSES, "approved"], limit=EVERYTHING)
-    same = next((p for p in known if _what(p.effective) == _what(operation)), None)
-    if same is not None:
-        raise InputError(f"{same.id} proposes the same already (it is {same.status}); nothing was added.")
+    wanted = (operation.op, targets_of(operation), normalise(text_of(operation) or ""))
+    for known in store.proposals.open():  # cheaper than whole proposals, of which there may be thousands
+        if (known.op, known.targets, normalise(known.text)) == wanted:
+            same = store.proposals.get(known.id)
+            if _what(same.effective) == _what(operation):
+                raise InputError(
+                    f"{same.id} proposes the same already (it is {same.status}); nothing was added."
+                )
+
+
+def _rejected(store: Store, operation: Operation) -> Rejected | None:
+    """The newest proposal that said the same and was turned down."""
+    text = text_of(operation)
+    if text is None:
+        return None
+    return next((r for r in store.imports.rejected() if normalise(r.text) == normalise(text)), None)
 
 
 def _what(operation: Operation) -> tuple[object, ...]:

@@ -7,28 +7,33 @@ model says; where neither tells, the rollout takes no part.
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from core.credit import Attempt, Credit, credited, weigh
+from core.credit import Attempt, Credit, credited, keeper, weigh
+from core.errors import NotFoundError
 from core.evidence.answer_features import Asked
 from core.evidence.seen import features_of
 from core.experience import Experience
 from core.extraction.sayings import Names, Saying, sayings
+from core.library import Library
 from core.record import Record, content_hash
 from core.rollout import Group, Rollout, Task
 from core.store import Store
+from core.store.credits import PORTION, USAGE, Spent
 
 if TYPE_CHECKING:
     from core.extraction.with_model import Taught
     from core.packs.usage_log import UsageEntry
+    from core.store.imports import KeptEntry
 
 
 class Earned(Record):
-    """What one lesson earned in one run."""
+    """What one lesson earned: in a run, or by all that waits for the next version."""
 
     experience_id: str
     text: str
@@ -92,26 +97,49 @@ class Crediting:
     def credit_usage(self, entries: Sequence[UsageEntry]) -> None:
         """Credit shipped lessons with what a usage log tells; a `core.packs.usage_log.Credit`.
 
-        Attempts at one task with the same pack and model are siblings; one without a task's name stands alone: it
-        is a use, and no contrast.
+        Attempts at one task with the same pack and model are siblings, in however many logs they come in; one without
+        a task's name stands alone: it is a use, and no contrast. A credit is made of all siblings that are kept, and
+        made anew with each that comes, until a version counts it. Then it stays, and siblings that come later are a
+        use of their own, weighed among themselves.
+
+        Args:
+            entries: of the log, kept already.
         """
-        siblings: defaultdict[tuple[str, ...], list[UsageEntry]] = defaultdict(list)
-        for entry in entries:
-            task = entry.task or entry.key
-            siblings[entry.pack.sha256, entry.pack.name, str(entry.pack.version), entry.model, task].append(
-                entry
-            )
+        siblings: defaultdict[str, list[KeptEntry]] = defaultdict(list)
+        texts = Texts(self._store)
+        for kept in self._store.imports.siblings(entries):
+            known = kept.entry.only(texts.known(kept.entry))
+            siblings[_source(kept)].append(kept._replace(entry=known))
+        spent = self._store.credits.spent()
         credits = []
-        for together in siblings.values():
-            source = f"usage:{content_hash(sorted(e.key for e in together))[:16]}"
-            for experience_id in sorted({i for e in together for i in e.injected}):
+        for source, together in siblings.items():
+            for experience_id in sorted({i for kept in together for i in kept.entry.injected}):
+                portions, counted = spent.get((experience_id, source), Spent())
                 attempts = [
                     Attempt(None if e.followed is None else experience_id in e.followed, e.outcome)
-                    for e in together
-                    if experience_id in e.injected
+                    for place, _, e in together
+                    if place > counted and experience_id in e.injected
                 ]
-                credits.append(weigh(experience_id, source, attempts))
+                named = f"{source}{PORTION}{portions}" if portions else source
+                credits.append(weigh(experience_id, named, attempts))
         self._store.credits.record(c for c in credits if c.used)
+
+    def waiting(self, experience_ids: Collection[str] | None = None) -> list[Earned]:
+        """What the next version will fold in, by the lesson that it counts for.
+
+        Args:
+            experience_ids: only what these earned, or what counts for them; None takes all.
+        """
+        pending = self._store.credits.pending()
+        if not pending:
+            return []
+        library = self._store.versions.library()
+        by_lesson = _by_lesson(library, pending)
+        return [
+            _told(library.experiences[i], own, own)
+            for i, own in sorted(by_lesson.items())
+            if experience_ids is None or i in experience_ids or _any_of(own, experience_ids)
+        ]
 
     def in_sample(self, task_id: str, experience_ids: Sequence[str], version: int) -> tuple[str, ...]:
         """Those of the lessons that were learned from this very task, up to a version: on it they prove nothing."""
@@ -143,19 +171,52 @@ class Crediting:
         return {e.id: e.text for e in self._store.versions.library(version)}
 
     def _earned(self, credits: Sequence[Credit]) -> list[Earned]:
-        by_id: defaultdict[str, list[Credit]] = defaultdict(list)
-        for credit in credits:
-            if credit.used:
-                by_id[credit.experience_id].append(credit)
         library = self._store.versions.library()
-        waiting: defaultdict[str, list[Credit]] = defaultdict(list)
-        for credit in self._store.credits.pending():
-            waiting[credit.experience_id].append(credit)
-        return [
-            _told(library.experiences[i], own, waiting[i])
-            for i, own in sorted(by_id.items())
-            if i in library.experiences
-        ]
+        own, waiting = (_by_lesson(library, some) for some in (credits, self._store.credits.pending()))
+        return [_told(library.experiences[i], own[i], waiting[i]) for i in sorted(own)]
+
+
+class Texts:
+    """Which lessons this workspace published with which texts, by the marks that usage logs have."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._marks: dict[str, set[str]] = {}
+
+    def known(self, entry: UsageEntry) -> set[str]:
+        """Those of the lessons of an entry that were published here with the very text that it was given."""
+        return {i for i, mark in entry.injected.items() if mark in self._of(i)}
+
+    def _of(self, experience_id: str) -> set[str]:
+        """The marks of every text that an experience ever had; none where there never was one of that id."""
+        if experience_id not in self._marks:
+            try:
+                history = self._store.versions.history(experience_id)
+            except NotFoundError:
+                history = []
+            marks = {hashlib.sha256(state.text.encode()).hexdigest()[:16] for _, _, state in history}
+            self._marks[experience_id] = marks
+        return self._marks[experience_id]
+
+
+def _source(kept: KeptEntry) -> str:
+    """What siblings in usage logs have in common, and nobody else."""
+    key, entry = kept.key, kept.entry
+    pack = (entry.pack.sha256, entry.pack.name, entry.pack.version)
+    return f"{USAGE}{content_hash([*pack, entry.model, entry.task] if entry.task else key)[:16]}"
+
+
+def _by_lesson(library: Library, credits: Sequence[Credit]) -> defaultdict[str, list[Credit]]:
+    """The uses among credits, by the live lesson that they count for."""
+    found: defaultdict[str, list[Credit]] = defaultdict(list)
+    for credit in credits:
+        if credit.used and (counts_for := keeper(library, credit.experience_id)) is not None:
+            found[counts_for].append(credit)
+    return found
+
+
+def _any_of(credits: Sequence[Credit], experience_ids: Collection[str]) -> bool:
+    return any(credit.experience_id in experience_ids for credit in credits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ from core.errors import BusyError, InputError
 from core.experience import Add, Delete, Experience, Merge, Modify, targets_of
 from core.extraction.wording import opposed
 from core.review import stale
-from core.settings import N_MAX
+from core.settings import N_MAX, RunConfig
 from core.workspace import Workspace
 from core.workspace.auditing import Auditing
-from tests.make import make_experience, make_proposal, publish
+from tests.make import add_tasks, make_experience, make_group, make_proposal, make_task, publish
 
 NOW = 60
 SENTENCES = (
@@ -489,3 +489,31 @@ def test_compress_takes_a_strategy_and_a_number(workspace: Workspace) -> None:
 
 def test_there_is_a_command_for_each_audit() -> None:
     assert set(AUDITS) | {"all", "compress", "limit"} == set(audit_command.commands)
+
+
+def _shipped(workspace: Workspace, *lines: str) -> None:
+    from tests.core.test_usage import log
+
+    workspace.shipping.arriving.usage(log(*lines), "u.jsonl", "ann")
+
+
+def test_a_lesson_that_a_usage_log_tells_of_is_used_when_the_log_comes_in(workspace: Workspace) -> None:
+    from tests.core.test_usage import TEXT, line
+
+    def suggested(epoch: int) -> list[tuple[str, ...]]:
+        found = workspace.auditing.audit(Rules(audits=("unused",)), "ann", dry_run=True, epoch=epoch)
+        return [targets_of(s.operation) for s in found.suggestions]
+
+    publish(workspace, TEXT, "Check the sum.")
+    add_tasks(workspace, [make_task(1)])
+    run_id = workspace.store.runs.create(
+        RunConfig(group_size=2), [make_task(1)], [0], request="r", kind="recorded", library_version=1, model="m",
+        note="", actor="test", epochs=[24],
+    )  # fmt: skip
+    workspace.store.groups.save(make_group(1.0, 0.0, id=f"{run_id}-0001", epoch=24))
+    assert suggested(30) == [("E-0001",), ("E-0002",)]
+    _shipped(workspace, line(1), line(2, followed=[], outcome=0.0))
+    assert suggested(60) == [("E-0002",)], "what no version counts yet is a use of now"
+    publish(workspace, "Ask once.")
+    assert ("E-0001",) not in suggested(24 + 19)
+    assert ("E-0001",) in suggested(24 + 20)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -369,18 +371,83 @@ def entry(
         entry=name,
         pack=LoggedPack(name="p", version=1),
         task=task,
-        injected={"E-0001": "0" * 16},
+        injected={"E-0001": hashlib.sha256(SHORT.encode()).hexdigest()[:16]},
         followed=followed,
         outcome=outcome,
     )
 
 
+def came_in(workspace: Workspace, entries: Sequence[UsageEntry]) -> None:
+    """As an import does it."""
+    fresh = workspace.store.imports.missing(entries)
+    workspace.store.imports.add_entries("u.jsonl", fresh)
+    Crediting(workspace.store).credit_usage(fresh)
+
+
+WON, WON_TOO, LOST = (
+    entry("a", ("E-0001",), 1.0),
+    entry("b", ("E-0001",), 1.0),
+    entry("c", (), 0.0),
+)
+
+
+@pytest.mark.parametrize(
+    "portions",
+    [
+        [[WON, WON_TOO, LOST]],
+        [[WON], [WON, WON_TOO], [WON, WON_TOO, LOST]],
+        [[LOST], [WON_TOO], [WON]],
+    ],
+)
+def test_a_log_that_comes_in_portions_tells_what_it_tells_at_once(
+    workspace: Workspace, portions: list[list[UsageEntry]]
+) -> None:
+    publish(workspace, SHORT)
+    for portion in portions:
+        came_in(workspace, portion)
+    publish(workspace, "Another lesson.")
+    lesson = workspace.store.versions.library().live("E-0001")
+    assert (lesson.uses, lesson.wins, round(lesson.confidence, 2)) == (1, 1, 0.55)
+
+
+def test_siblings_that_come_after_a_version_counted_the_others_are_a_use_of_their_own(
+    workspace: Workspace,
+) -> None:
+    publish(workspace, SHORT)
+    came_in(workspace, [WON, LOST])
+    publish(workspace, "Another lesson.")
+    for more in (entry("d", ("E-0001",), 0.0), entry("e", (), 1.0)):
+        came_in(workspace, [more])
+    [credit] = workspace.store.credits.pending()
+    assert (credit.followers, credit.others, credit.better) == (1, 1, False)
+    publish(workspace, "A third lesson.")
+    came_in(workspace, [entry("f", ("E-0001",), 1.0)])
+    publish(workspace, "A fourth lesson.")
+    lesson = workspace.store.versions.library().live("E-0001")
+    assert (lesson.uses, lesson.wins) == (3, 1)
+
+
+def test_what_a_lesson_earned_that_was_merged_meanwhile_counts_for_the_one_that_lives_on(
+    workspace: Workspace,
+) -> None:
+    publish(workspace, SHORT, "Say it in one word.", "One word will do.")
+    publish(workspace, Merge(experience_ids=("E-0002", "E-0001"), text="Answer with one word only."))
+    publish(workspace, Merge(experience_ids=("E-0003", "E-0002"), text="One word, no more."))
+    came_in(workspace, [WON, LOST])
+    [waits] = Crediting(workspace.store).waiting()
+    assert (waits.experience_id, waits.better, waits.pending > waits.confidence) == ("E-0003", 1, True)
+    publish(workspace, "Another lesson.")
+    assert workspace.store.credits.pending() == []
+    lesson = workspace.store.versions.library().live("E-0003")
+    assert (lesson.uses, lesson.wins, lesson.confidence) == (1, 1, waits.pending)
+
+
 def test_shipped_lessons_earn_from_siblings_of_one_task_only(workspace: Workspace) -> None:
-    crediting = Crediting(workspace.store)
+    publish(workspace, SHORT)
     together = [entry("a", ("E-0001",), 1.0), entry("b", (), 0.0), entry("c", None, 0.0)]
     alone = [entry("d", ("E-0001",), 1.0, task=""), entry("e", (), 0.0, task="")]
-    crediting.credit_usage([*together, *alone])
-    crediting.credit_usage([*together, *alone])
+    came_in(workspace, [*together, *alone])
+    came_in(workspace, [*together, *alone])
     found = workspace.store.credits.pending()
     assert sorted((c.followers, c.others, c.better) for c in found if c.better is not None) == [(1, 1, True)]
     assert sorted((c.followers, c.others) for c in found if c.better is None) == [(1, 0)]

@@ -413,9 +413,23 @@ def test_the_nearest_lessons_leave_out_the_one_that_is_changed(workspace: Worksp
     assert [e.id for e in written.near] == ["E-0002"]
 
 
+def test_a_lesson_that_was_rejected_comes_back_with_the_reason(workspace: Workspace) -> None:
+    first = propose_by_hand(workspace.store, Add(text="Be brief."), "ann", workspace.comparing).proposal
+    workspace.review.reject(first.id, "It is harmful.", "bob")
+    again = propose_by_hand(
+        workspace.store, Add(text="be brief!"), "ann", workspace.comparing, rationale="I insist."
+    )
+    assert again.rejected == "P-0001 said the same and was rejected: It is harmful."
+    assert again.proposal.rationale == f"I insist.\n{again.rejected}"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--text", "Log in with sk-" + "a1B2" * 8], "name the variable"),
+        (["--modify", "E-0001", "--text", "Look into /home/ada/notes.txt."], "name it from ~"),
+        (["--merge", "E-0001", "E-0002", "--text", "[redacted 2026-11-30 #1]"], "mark of a redaction"),
+        (["--text", "X", "-r", "The key is sk-" + "a1B2" * 8], "Leave it out"),
         (["--text", " "], "the text is empty"),
         (["--text", "w " * 33], "33 words"),
         ([], "--text"),

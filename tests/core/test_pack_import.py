@@ -147,10 +147,35 @@ def test_the_same_words_for_another_domain_are_another_lesson(workspace: Workspa
     assert (len(done.new), done.joined) == (1, ())
 
 
-def test_what_was_rejected_may_be_proposed_again_by_another_file(workspace: Workspace) -> None:
+def test_a_file_without_domains_brings_nothing_that_is_there_under_any(workspace: Workspace) -> None:
+    publish(workspace, "Answer with the number alone.")
+    done = arrive(workspace, json_of(a="answer with the NUMBER alone", b="Ask once."))
+    assert ([j.into for j in done.joined], [n.text for n in done.new]) == (["E-0001"], ["Ask once."])
+
+
+def test_what_was_rejected_may_be_proposed_again_by_another_file_and_the_reviewer_is_told(
+    workspace: Workspace,
+) -> None:
     arrive(workspace, json_of(a="Check the sum."))
-    workspace.review.reject("P-0001", "no", "ann")
-    assert len(arrive(workspace, json_of(a="Check the sum.", b="Ask once.")).new) == 2
+    workspace.review.reject("P-0001", "It is harmful.", "ann")
+    done = arrive(workspace, json_of(a="check the SUM!", b="Ask once."))
+    assert [n.rejected for n in done.new] == ["P-0001", None]
+    told = [workspace.store.proposals.get(n.proposal_id).rationale for n in done.new]
+    assert ["P-0001 said the same and was rejected: It is harmful." in text for text in told] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Use sk-" + "a1B2" * 8 + " to log in.", "secret"),
+        ("Read /home/ada/keys.txt first.", "home folder"),
+        ("Log in with [redacted 2026-11-30 #1].", "mark of a redaction"),
+    ],
+)
+def test_what_no_lesson_may_hold_is_set_aside(workspace: Workspace, text: str, reason: str) -> None:
+    done = arrive(workspace, json_of(a=text, b="Ask once."))
+    [aside] = done.aside
+    assert (reason in aside.reason, [n.text for n in done.new], done.lessons) == (True, ["Ask once."], 1)
 
 
 def test_lessons_under_one_label_or_with_long_ids_stay_apart(workspace: Workspace) -> None:

@@ -328,6 +328,12 @@ def test_a_lesson_that_names_a_home_folder_is_refused_and_the_path_is_not_repeat
     assert "ada" not in str(caught.value)
 
 
+@pytest.mark.parametrize("form", sorted(EXPORTERS))
+def test_what_was_redacted_is_not_exported_as_a_lesson(form: str) -> None:
+    with pytest.raises(PackError, match=r"E-0001 holds the mark of a redaction.*--modify E-0001"):
+        EXPORTERS[form].write(content("Log in with [redacted 2026-11-30 #1] first."))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -167,6 +167,25 @@ def test_where_crediting_fails_no_entry_is_kept(workspace: Workspace) -> None:
     assert workspace.store.dump() == before
 
 
+def test_a_log_in_portions_is_one_contrast(workspace: Workspace) -> None:
+    publish(workspace, TEXT)
+    arriving = workspace.shipping.arriving
+    all_of_it = [line(1), line(2), line(3, followed=[], outcome=0.0)]
+    for upto in (1, 2, 3):
+        arriving.usage(log(*all_of_it[:upto]), "u.jsonl", "ann")
+    [credit] = workspace.store.credits.pending()
+    assert (credit.followers, credit.others, credit.better) == (2, 1, True)
+
+
+def test_the_other_pack_model_or_task_is_no_sibling(workspace: Workspace) -> None:
+    publish(workspace, TEXT)
+    pack = {"name": "demo", "version": 1, "sha256": "1" * 64}
+    others = [{"pack": pack}, {"model": "n"}, {"task": "t-2"}]
+    lines = [line(n, followed=[], outcome=0.0, **other) for n, other in enumerate(others, 2)]
+    workspace.shipping.arriving.usage(log(line(1), *lines), "u.jsonl", "ann")
+    assert [c.better for c in workspace.store.credits.pending()] == [None]
+
+
 def test_shipped_lessons_earn_by_command(tmp_path: Path) -> None:
     folder = tmp_path / "w"
     publish(Workspace(folder), TEXT)
@@ -176,6 +195,11 @@ def test_shipped_lessons_earn_by_command(tmp_path: Path) -> None:
     assert (done.code, done.json["new"], done.json["credited"]) == (1, 2, 2)
     [credit] = Workspace(folder).store.credits.pending()
     assert (credit.experience_id, credit.followers, credit.others, credit.better) == ("E-0001", 1, 1, True)
+    assert [(e["experience_id"], e["better"], e["pending"]) for e in done.json["earned"]] == [
+        ("E-0001", 1, 0.55)
+    ]
+    listed = winnow(folder, "library", "list")
+    assert "0.50 -> 0.55" in listed.out, "what waits shows beside the lesson"
     again = winnow(folder, "usage", "import", str(path))
     assert "0 new entries in u.jsonl, 2 known already." in again.out
     assert winnow(folder, "usage", "import", str(tmp_path / "none.jsonl")).code == 2
