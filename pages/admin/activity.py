@@ -87,7 +87,7 @@ def export(ws: Workspace, kind: str, who: str, subject: str, total: int) -> None
         on_click="ignore",
         icon=":material/download:",
         type="tertiary",
-        help=f"All lines that fit, at most {log_file.MOST:,d}." if total > log_file.MOST else None,
+        help=f"All lines that fit, at most {log_file.MOST:,d}.",
     )
 
 

@@ -37,7 +37,7 @@ def hero() -> None:
                 type="primary",
                 icon=":material/play_arrow:",
                 disabled=bool(reason),
-                help=frame.refused(reason),
+                help=safe.label(reason, 200),
             ):
                 jobs.load_sample(ws)
             if st.button("Import your tasks", key="import_own", icon=":material/upload:"):

@@ -104,8 +104,8 @@ def way(key: str, content: Markup, label: str, target: str, *, look: str = "", *
 
 
 def refused(reason: str) -> str:
-    """Why an action cannot be used, as the help of its button; empty where it can."""
-    return safe.label(reason, 200) if reason else ""
+    """Why an action cannot be used, as the help of its button: a label; empty where it can."""
+    return safe.label(reason, 200)
 
 
 def empty(title: str, text: str, button: str = "", target: str = "", *, key: str = "empty") -> None:

@@ -44,7 +44,7 @@ def _backups(ws: Workspace) -> None:
         key="backup",
         icon=":material/archive:",
         disabled=bool(reason),
-        help=frame.refused(reason) or None,
+        help=safe.label(reason, 200),
     ):
         with st.spinner("Copying and checking …"):
             done = session.attempt(

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.workspace import Workspace
 from core.workspace.preferences import Caps
-from pages.parts import frame, session
+from pages.parts import frame, safe, session
 
 REASONS = "settings_reasons"
 
@@ -77,8 +77,6 @@ def _reasons(ws: Workspace, reason: str) -> None:
 
 def _submit(label: str, key: str, reason: str) -> bool:
     """A button that says why it cannot be used."""
-    from pages.parts import safe
-
     return st.form_submit_button(
-        safe.label(label), key=key, disabled=bool(reason), help=frame.refused(reason) or None
+        safe.label(label), key=key, disabled=bool(reason), help=safe.label(reason, 200)
     )

@@ -70,7 +70,7 @@ def _roles(ws: Workspace, names: list[str], roles: dict[Role, str | None], reaso
                     on_change=_set_role,
                     args=(ws, role),
                     disabled=bool(reason),
-                    help=frame.refused(reason) or None,
+                    help=safe.label(reason, 200),
                 )
                 frame.note(use)
 
@@ -117,7 +117,7 @@ def _change(ws: Workspace, endpoint: Endpoint, held: list[Role], reason: str) ->
         on_click=_fill,
         args=(endpoint,),
         disabled=bool(reason),
-        help=frame.refused(reason) or None,
+        help=safe.label(reason, 200),
     )
     with st.popover(
         "Remove", icon=":material/delete:", type="tertiary", disabled=bool(reason), key=f"sure_{name}"
@@ -216,7 +216,7 @@ def _form(ws: Workspace, reason: str) -> None:
             key="endpoint_save",
             type="primary",
             disabled=bool(reason),
-            help=frame.refused(reason) or None,
+            help=safe.label(reason, 200),
         )
     if saved:
         with guard():

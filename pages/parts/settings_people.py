@@ -84,7 +84,7 @@ def _roles(ws: Workspace) -> None:
             "Give the role",
             key="settings_role_save",
             disabled=bool(reason),
-            help=frame.refused(reason) or None,
+            help=safe.label(reason, 200),
             on_click=_give,
             args=(ws,),
         )

@@ -144,50 +144,6 @@ def test_a_step_of_the_loop_that_is_next_is_the_primary_action(ws: Workspace) ->
 # --- tasks ---
 
 
-def test_pasted_tasks_are_previewed_then_imported(folder: Path) -> None:
-    page = open_page("learn/import_tasks")
-    page.text_area("import_paste").set_value(
-        '{"question": "What is 2 + 2?", "answer": "4"}\n{"answer": "5"}\n'
-    ).run()
-    assert page.button("import_now").label == "Import 1 valid tasks"
-    assert "rows set aside" in html(fine(page))
-    page.button("import_now").click().run()
-    found = Workspace(folder)
-    assert found.store.tasks.page()[1] == 1
-    assert found.store.tasks.count_aside() == 1
-
-
-def test_a_file_without_a_question_is_one_red_line(folder: Path) -> None:
-    page = open_page("learn/import_tasks")
-    page.text_area("import_paste").set_value("colour,size\nred,3\n").run()
-    assert "question" in red(page)
-
-
-def test_a_question_under_an_unusual_name_can_be_pointed_at(folder: Path) -> None:
-    page = open_page("learn/import_tasks")
-    page.text_area("import_paste").set_value("riddle,answer\nWhat is green?,grass\n").run()
-    assert "riddle" in red(page), "the columns that are there are named"
-    page.text_input("import_question").set_value("riddle").run()
-    assert fine(page).button("import_now").label == "Import 1 valid tasks"
-
-
-def test_another_column_can_be_chosen_as_the_question(folder: Path) -> None:
-    page = open_page("learn/import_tasks")
-    page.text_area("import_paste").set_value("question,riddle,answer\nQ,What is green?,grass\n").run()
-    page.selectbox("map_question").set_value("riddle").run()
-    page.button("import_now").click().run()
-    assert Workspace(folder).store.tasks.page()[0][0].question == "What is green?"
-
-
-def test_tasks_are_filtered_by_split_and_words(ws: Workspace) -> None:
-    page = open_page("learn/tasks")
-    page.selectbox("task_split").set_value("final").run()
-    page.text_input("task_search").set_value("weekday").run()
-    assert len(fine(page).dataframe[0].value) == 4
-    page.text_input("task_search").set_value("nothing like this").run()
-    assert "No task fits" in html(fine(page))
-
-
 # --- runs ---
 
 
@@ -356,7 +312,7 @@ def test_approving_a_text_that_is_too_long_is_one_red_line(ws: Workspace) -> Non
 def test_a_decision_on_what_somebody_changed_meanwhile_is_refused(ws: Workspace) -> None:
     page = open_page("review/review")
     of = first_waiting(ws)
-    ws.review.edit(of, "Another text of mine.", "bob")
+    ws.review.edit(of, "Another text of mine.", "bob", force=True)
     assert "changed meanwhile" in red(page.button("approve").click().run())
     assert ws.store.proposals.get(of).status == "proposed"
 
