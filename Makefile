@@ -45,7 +45,7 @@ format: $(DEV) ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(DEV) ## the full counts of the kill and fault tests; writes docs/soak.md
+soak: $(DEV) ## the full counts: runs killed and under faults, commands killed, hostile files, many reviewers; see docs/soak.md
 	$(BIN)/python -m tests.soak
 	$(BIN)/python -m tests.soak_packs
 	$(BIN)/python -m tests.soak_review

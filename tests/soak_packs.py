@@ -15,7 +15,7 @@ from tests.make import publish, ticking
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=300, help="hostile ones, by seed")
+    parser.add_argument("--files", type=int, default=600, help="hostile ones, by seed")
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     options = parser.parse_args()
     started = time.monotonic()
