@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from core.workspace import Workspace
 from tests.make import ticking
 
 CACHE = os.environ.get("WINNOW_CACHE")
+settings.register_profile("winnow", deadline=None)  # timing never decides a test
+settings.load_profile("winnow")
 NO_MODELS = Path(tempfile.gettempdir()) / "winnow-tests-without-models"
 
 
