@@ -15,6 +15,7 @@ from core.library import Library
 from core.record import Record, content_hash
 from core.review import Decision, Seen, Weighed, stale
 from core.store import Store
+from core.store.claims import Claim
 from core.store.proposals import QuarantinedItem
 from core.store.queue import Order, Place, ProposalQueue, Sieve
 from core.workspace.nearest import NEAR_COSINE
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Claim",
     "Decision",
     "Dot",
     "NearOne",

@@ -155,7 +155,9 @@ def _left_out(refused: list[Weighed]) -> None:
         return
     with st.expander(f"{len(refused):d} left out, and why", expanded=len(refused) <= 6):
         rows = joined(
-            markup("<tr><td><b>{id}</b></td><td>{why}</td></tr>", id=w.proposal.id, why=w.refused)
+            markup(
+                '<tr><td class="w-whole"><b>{id}</b></td><td>{why}</td></tr>', id=w.proposal.id, why=w.refused
+            )
             for w in refused[:REFUSED_SHOWN]
         )
         safe.html('<table class="w-table">{rows}</table>', rows=rows)

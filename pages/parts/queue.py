@@ -12,7 +12,7 @@ import streamlit as st
 from core.errors import WinnowError
 from core.experience import KINDS, MAX_WORDS, Proposal, text_of
 from core.workspace import Workspace, count_words
-from core.workspace.reviewing import Order, Reviewing, Sieve
+from core.workspace.reviewing import Claim, Order, Reviewing, Sieve
 from pages.parts import deciding, frame, paging, proposals, safe, session, words
 from pages.parts.safe import Markup, joined, markup
 
@@ -53,9 +53,11 @@ class Queue:
         return self.name == WAITING
 
 
-def switch(counts: Mapping[str, int]) -> str:
+def switch(counts: Mapping[str, int], quarantined: int) -> str:
     """The queues with their counts; gives the one that is chosen."""
-    counted("review_queue", [sum(counts.get(s, 0) for s in statuses) for statuses in QUEUES.values()])
+    numbers = {queue: sum(counts.get(s, 0) for s in statuses) for queue, statuses in QUEUES.items()}
+    numbers["Set aside"] += quarantined
+    counted("review_queue", list(numbers.values()))
     chosen = st.segmented_control(
         "Queue",
         list(QUEUES),
@@ -200,23 +202,22 @@ def progress(total: int) -> None:
     )
 
 
-def rail(reading: Reviewing, queue: Queue, item_id: str, holders: Mapping[str, str], total: int) -> None:
+def rail(reading: Reviewing, queue: Queue, item_id: str, claims: Mapping[str, Claim], total: int) -> None:
     """One page of the queue as cards."""
     cards = st.container(key="review_cards")
     first = paging.offset("review_page", total, RAIL)
     shown, _ = reading.queue.page(queue.sieve, order=queue.order, limit=RAIL, offset=first)
     moved = reading.moved(shown)
     with cards:
-        _cards(shown, moved, item_id, holders)
+        _cards(shown, moved, item_id, claims)
 
 
 def _cards(
-    shown: Sequence[Proposal], moved: Mapping[str, str], item_id: str, holders: Mapping[str, str]
+    shown: Sequence[Proposal], moved: Mapping[str, str], item_id: str, claims: Mapping[str, Claim]
 ) -> None:
     for proposal in shown:
         with st.container(key=f"rail_{proposal.id}"):
-            held = holders.get(proposal.id, "")
-            notes = _notes(proposal, moved.get(proposal.id, ""), "" if held == session.me() else held)
+            notes = _notes(proposal, moved.get(proposal.id, ""), claims.get(proposal.id))
             if frame.card(
                 proposal.id,
                 proposals.summary(proposal, notes),
@@ -227,10 +228,10 @@ def _cards(
                 st.rerun()
 
 
-def _notes(proposal: Proposal, moved: str, held: str) -> Markup:
+def _notes(proposal: Proposal, moved: str, claim: Claim | None) -> Markup:
     found = []
-    if held:
-        found.append(frame.chip(f"held by {held}", "accent"))
+    if claim and claim.holder != session.me():
+        found.append(frame.chip(f"held by {claim.holder} until {at(claim.until)}", "accent"))
     if moved:
         found.append(frame.chip("stale", "bad"))
     text = text_of(proposal.effective)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.workspace.reviewing import Reviewing
-from pages.parts import frame, publishing, session, watch
+from pages.parts import frame, publishing, session, watch, words
 from pages.parts.guard import guard, red_line
 
 ws = session.workspace()
@@ -72,5 +72,5 @@ with st.bottom, st.container(horizontal=True, key="review_actions", vertical_ali
         on_click=publishing.publish,
         args=(ws, parent),
     )
-    frame.note(f"{len(made.differences):,} lessons change, all at once.")
+    frame.note(f"{words.plural(len(made.differences), 'change')} to the library, all at once.")
 watch.watch(ws, None, stamp)

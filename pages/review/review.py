@@ -48,7 +48,7 @@ with st.container(
     horizontal_alignment="distribute",
     key="review_top",
 ):
-    name = queue.switch(counts)
+    name = queue.switch(counts, ws.store.proposals.quarantine_page(limit=0)[1])
     if counts.get("approved") and st.button(
         f"Publish {counts['approved']:d} staged", key="to_publish", icon=":material/publish:"
     ):
@@ -107,13 +107,13 @@ def nothing_left() -> None:
 
 
 item = look_at()
-holders = {claim.proposal_id: claim.holder for claim in ws.review.claims()}
+claims = {claim.proposal_id: claim for claim in ws.review.claims()}
 stamp = reading.queue.stamp() if item is None or not asked else stamp
 with rail:
     if chosen.waiting:
         queue.progress(total)
     bulk.opener(ws, reading, chosen, total)
-    queue.rail(reading, chosen, item.id if item else "", holders, total)
+    queue.rail(reading, chosen, item.id if item else "", claims, total)
 
 if bulk.is_open(chosen):
     with middle:
@@ -138,7 +138,7 @@ if item is None:
 place = reading.queue.place(chosen.sieve, item.id, order=chosen.order)
 moved = reading.moved([item]).get(item.id, "")
 rivals = reading.rivals(item) if item.status in ("proposed", "deferred", "superseded", "approved") else []
-holder = ws.review.holder(item.id)
+holder = claims.get(item.id)
 held_by = holder.holder if holder and holder.holder != session.me() else ""
 
 with middle:

@@ -213,7 +213,7 @@ def test_fifty_difficult_lessons_are_shown_as_they_are_stored(page: Page, ws: Wo
     ws.review.approve_all(ids, "ann", force=True)
     seen: list[str] = []
     for number in range(1, 4):
-        visit(page, f"{base}/publish?publish_page={number}", "lessons change, all at once")
+        visit(page, f"{base}/publish?publish_page={number}", "to the library, all at once")
         seen += shown(page)
     as_drawn = [text.replace("\r\n", "\n") for text in DIFFICULT]  # HTML knows no other line break
     assert [text for text in as_drawn if text not in seen] == []
@@ -228,7 +228,7 @@ def test_the_whole_difference_is_published_and_taken_back_by_mouse(
     of = propose(ws, Add(text="Write `->` as it is."))
     ws.review.approve(of, "ann")
     head = ws.store.versions.head()
-    visit(page, f"{base}/publish", "lessons change, all at once")
+    visit(page, f"{base}/publish", "to the library, all at once")
     assert "Write `->` as it is." in shown(page)
     ws.review.rollback(0, "bob")
     drawn(page, "bob published")
