@@ -24,7 +24,7 @@ class Calls:
         """Keep replies as JSON, all in one transaction; one that is there already stays."""
         at = self._clock()
         with self._database.writing():
-            self._database.handle.conn.executemany(
+            self._database.executemany(
                 "INSERT INTO calls VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
                 [(key, completion, at) for key, completion in entries],
             )

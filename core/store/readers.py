@@ -8,6 +8,7 @@ from typing import NamedTuple
 from core.errors import NotFoundError
 from core.experience import Experience
 from core.ports import Completion
+from core.rollout import Task
 from core.store.store import Store
 
 
@@ -24,7 +25,7 @@ class Reader(NamedTuple):
 def readers(store: Store) -> list[Reader]:
     """One for each table that holds records."""
     return [
-        Reader("tasks", "id", lambda name: _there(store.tasks.find(name))),
+        Reader("tasks", "id", lambda name: _task(store, name)),
         Reader("endpoints", "name", lambda name: _there(store.endpoints.find(name))),
         Reader("runs", "id", store.runs.get),
         Reader("batches", "run_id", store.runs.batches),
@@ -44,6 +45,11 @@ def _there(found: object) -> object:
     if found is None:
         raise NotFoundError("it is not found by its own name")
     return found
+
+
+def _task(store: Store, name: str) -> object:
+    found = store.tasks.find(name)  # not validated on reading: there may be 100,000
+    return Task.model_validate(found.model_dump(warnings=False) if found else _there(found))
 
 
 def _experiences(store: Store, name: str) -> object:

@@ -42,7 +42,7 @@ class Spending:
             for u in [e.usage]
         ]
         with self._database.writing():
-            self._database.handle.conn.executemany(
+            self._database.executemany(
                 "INSERT INTO spend (at, run_id, endpoint, stage, calls, prompt_tokens, completion_tokens, cost_usd)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
