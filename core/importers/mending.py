@@ -35,6 +35,8 @@ class Columns(Record):
     """What the columns of a file are, and what they are read as where nobody says otherwise."""
 
     format: str
+    ending: str
+    """Of a file of this format."""
     rows: int
     columns: tuple[Column, ...]
     guess: dict[str, str]
@@ -58,6 +60,7 @@ def columns_of(data: bytes | Path, name: str = "") -> Columns:
         guess = {}
     return Columns(
         format=table.format,
+        ending=_ending(table.format, name),
         rows=len(table.rows) + len(table.rejected),
         columns=tuple(Column(name=c, filled=filled[c], example=_example(table.rows, c)) for c in names),
         guess=guess,
@@ -81,18 +84,20 @@ def rows_again(data: bytes, name: str, rejected: Sequence[Rejected]) -> tuple[by
     """
     raw, name = read_bytes(data, name)
     table = read_table(raw, name)
-    match table.format:
-        case "parquet":
-            return _parquet(raw, [r.line for r in rejected]), "parquet"
-        case "csv":
-            ending = "tsv" if name.lower().endswith(".tsv") else "csv"
-            return _csv(decode(raw, name)[0], table, {r.line for r in rejected}).encode(
-                "utf-8", "surrogateescape"
-            ), ending
-    rows = [row.raw for row in _chosen(table, rejected)]
-    if table.format == "json":
-        return ("[\n" + ",\n".join(rows) + "\n]\n").encode("utf-8", "surrogateescape"), "json"
-    return "".join(f"{row}\n" for row in rows).encode("utf-8", "surrogateescape"), "jsonl"
+    ending = _ending(table.format, name)
+    if table.format == "parquet":
+        return _parquet(raw, [r.line for r in rejected]), ending
+    if table.format == "csv":
+        text = _csv(decode(raw, name)[0], table, {r.line for r in rejected})
+    elif table.format == "json":
+        text = "[\n" + ",\n".join(row.raw for row in _chosen(table, rejected)) + "\n]\n"
+    else:
+        text = "".join(f"{row.raw}\n" for row in _chosen(table, rejected))
+    return text.encode("utf-8", "surrogateescape"), ending
+
+
+def _ending(form: str, name: str) -> str:
+    return "tsv" if form == "csv" and name.lower().endswith(".tsv") else form
 
 
 def _chosen(table: Table, rejected: Sequence[Rejected]) -> list[Row]:

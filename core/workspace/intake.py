@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from core.importers.mending import Columns
     from core.importers.tasks import TaskFile
     from core.importers.winnow_jsonl import Recorded, RecordedFile
+    from core.store.tasks import Against
 
+__all__ = ["Against", "Columns", "Intake", "RolloutsImported", "TaskFile", "TasksImported"]
 
 JUDGED_AT_ONCE = 8
 """Recorded rollouts that are verified at once."""

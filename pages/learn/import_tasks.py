@@ -1,35 +1,86 @@
 """Import tasks: upload or paste, see what would come in, then import."""
 
-from functools import partial
+import hashlib
 
 import streamlit as st
 
-from core.rollout import SPLITS
+from core.rollout import SPLITS, Split
 from core.settings import VerifierSpec
-from pages.parts import frame, safe, session, tables
+from pages.parts import frame, import_report, mapping, safe, session, words
 from pages.parts.guard import guard
+from pages.parts.once import once
 
-FIELDS = ("question", "answer", "id", "domain", "split", "verifier", "choices")
 EXAMPLE = '{"id": "sum-1", "question": "What is 2 + 2?", "answer": "4", "domain": "sums"}\n'
+VERIFIERS = {
+    "": "guess from the answers",
+    "text": "text: the same words",
+    "exact": "exact: the same characters",
+    "numeric": "numeric: the same number",
+    "math": "math: the same value",
+    "choice": "choice: one of several",
+    "json_schema": "JSON schema",
+    "judge": "a model judges",
+}
+OWN = "w_import_file"
 
 ws = session.workspace()
 frame.back("Tasks", "pages/learn/tasks.py")
 frame.page("Import tasks", "Nothing is imported before you have seen what would come in.")
 
-upload, paste = st.tabs(["Upload a file", "Paste rows"])
-with upload:
-    file = st.file_uploader("JSONL, JSON, CSV or Parquet", key="import_file")
-with paste:
-    pasted = st.text_area(
-        "Rows, one JSON object a line, or CSV with a header",
-        key="import_paste",
-        height=160,
-        placeholder=EXAMPLE,
-    )
-data = file.getvalue() if file else pasted.encode()
-name = file.name if file else "pasted rows"
+
+def given() -> tuple[bytes, str]:
+    """The file that was uploaded, or the rows that were pasted, and what to call it."""
+    upload, paste = st.tabs(["Upload a file", "Paste rows"])
+    with upload:
+        file = st.file_uploader("JSONL, JSON, CSV or Parquet", key="import_file")
+    with paste:
+        pasted = st.text_area(
+            "Rows, one JSON object a line, or CSV with a header",
+            key="import_paste",
+            height=160,
+            placeholder=EXAMPLE,
+            persist_state="session",
+        )
+    return (file.getvalue(), file.name) if file else (pasted.encode("utf-8", "replace"), "pasted rows")
+
+
+Wanted = tuple[VerifierSpec | None, str | None, Split | None, tuple[float, float, float], int]
+
+
+def options() -> Wanted:
+    """What rows get that say nothing themselves: verifier, domain, split, shares of the splits, and their seed."""
+    with st.expander("Verifier, domain and split of rows that name none", icon=":material/tune:"):
+        one, two, three = st.columns(3)
+        kind = one.selectbox(
+            "Verifier", list(VERIFIERS), key="import_verifier", format_func=VERIFIERS.__getitem__
+        )
+        domain = two.text_input("Domain", key="import_domain", placeholder="general", max_chars=100)
+        split = three.selectbox(
+            "Split",
+            [None, *SPLITS],
+            key="import_split",
+            format_func=lambda s: f"all {s}, whatever they say" if s else "as rows say, else by shares",
+        )
+        places = st.columns(4)
+        train, trial, final = (
+            place.number_input(
+                safe.label(f"% {split_name}"),
+                0,
+                100,
+                start,
+                key=f"import_share_{split_name}",
+                disabled=bool(split),
+            )
+            for place, split_name, start in zip(places, SPLITS, (40, 30, 30), strict=False)
+        )
+        seed = places[3].number_input("Seed", 0, None, 0, key="import_seed", disabled=bool(split))
+    spec = VerifierSpec(kind=kind) if kind else None
+    return spec, domain.strip() or None, split, (train, trial, final), seed
+
+
+data, name = given()
 if not data.strip():
-    with st.expander("What a row looks like"):
+    with st.expander("What a row looks like", expanded=True):
         safe.exact(EXAMPLE)
         frame.note(
             "Only the question is needed. Columns are found by their usual names, and you can choose other ones. "
@@ -37,106 +88,69 @@ if not data.strip():
         )
     st.stop()
 
-with st.expander("Options: unusual names, verifier, split, domain", icon=":material/tune:"):
-    one, two = st.columns(2)
-    question = one.text_input(
-        "Column of the question, where its name is unusual",
-        key="import_question",
-        placeholder="found by its name",
+digest = hashlib.sha256(data).hexdigest()
+if session.get(OWN) != digest:
+    session.put(OWN, digest)
+    session.forget(session.READ_FILE)
+    mapping.forget()
+
+
+with guard(stop=True), st.spinner("Reading the file …"):
+    columns = once(session.READ_FILE, "columns", (digest, name), lambda: ws.intake.columns(data, name=name))
+own = mapping.mapping(columns)
+verifier, domain, split, shares, seed = wanted = options()
+asked = (digest, name, tuple(own.items()), wanted)
+with guard(stop=True), st.spinner("Checking every row …"):
+    found = once(
+        session.READ_FILE,
+        "tasks",
+        asked,
+        lambda: ws.intake.read_tasks(
+            data,
+            name=name,
+            mapping=own,
+            verifier=verifier,
+            domain=domain,
+            split=split,
+            shares=shares,
+            seed=seed,
+        ),
     )
-    domain = two.text_input("Domain where a row names none", key="import_domain", placeholder="general")
-    one, two = st.columns(2)
-    kind = one.selectbox(
-        "Verifier where a row names none",
-        ["", "text", "exact", "choice", "numeric"],
-        key="import_verifier",
-        format_func=lambda k: k or "guess from the answers",
-    )
-    split = two.selectbox(
-        "Split",
-        [None, *SPLITS],
-        key="import_split",
-        format_func=lambda s: s or "as the rows say, else divided",
+    against = once(
+        session.READ_FILE,
+        "against",
+        (*asked, ws.store.tasks.stamp()),
+        lambda: ws.store.tasks.against(found.tasks),
     )
 
-read = partial(
-    ws.intake.read_tasks,
-    data,
-    name=name,
-    verifier=VerifierSpec(kind=kind) if kind else None,
-    domain=domain.strip() or None,
-    split=split,
-)
-named = {"question": question.strip()} if question.strip() else {}
-with guard(stop=True):
-    found = read(mapping=named)
-
-with st.expander("Columns", icon=":material/view_column:", expanded=not found.tasks):
-    frame.note("Which column is which field of a task.")
-    mapping: dict[str, str] = {}
-    with st.container(horizontal=True):
-        for field in FIELDS:
-            guess = found.mapping.get(field)
-            choices = ["", *dict.fromkeys([*found.columns, *([guess] if guess else [])])]
-            chosen = st.selectbox(
-                safe.label(field),
-                choices,
-                index=choices.index(guess) if guess else 0,
-                width=200,
-                format_func=lambda c: c or "none",
-                key=f"map_{field}",
-            )
-            if chosen and chosen != guess:
-                mapping[field] = chosen
-if mapping:
-    with guard(stop=True):
-        found = read(mapping={**named, **mapping})
-
-frame.stats(
-    [
-        (f"{len(found.tasks):,}", "valid tasks"),
-        (f"{len(found.rejected):,}", "rows set aside"),
-        (f"{len(found.duplicate_ids):,}", "repeated rows"),
-        (f"{found.rows:,}", "rows in all"),
-    ]
-)
-for said in found.notes:
-    frame.note(said)
-if found.duplicate_texts:
-    frame.note(f"{len(found.duplicate_texts)} tasks ask the same as another one; they stay in its split.")
+frame.section("What would come in")
+import_report.sums(found, against)
+count = import_report.new_tasks(found, against)
+refusal = session.refusal("reviewer")
 
 
 def import_now() -> None:
-    done = ws.intake.add_tasks(found, name, session.me())
-    kept = f", {len(done.set_aside)} rows kept aside" if done.set_aside else ""
-    known = f", {done.known} were there already" if done.known else ""
-    session.flash(f"{done.added} tasks imported from {name}{kept}{known}.")
+    bar = st.progress(0.0, text="Importing …")
+
+    def progress(_what: str, now: int, total: int) -> None:
+        bar.progress(now / max(1, total), text="Importing …")
+
+    done = ws.intake.add_tasks(found, name, session.me(), progress)
+    kept = f", {words.plural(len(done.set_aside), 'row')} kept aside" if done.set_aside else ""
+    known = f", {done.known:,} were there already" if done.known else ""
+    session.forget(session.READ_FILE, OWN)
+    session.flash(f"{words.plural(done.added, 'task')} imported from {name}{kept}{known}.")
 
 
 if st.button(
-    f"Import {len(found.tasks):d} valid tasks", key="import_now", type="primary", disabled=not found.tasks
+    safe.label(f"Import {words.plural(count, 'valid task')}"),
+    key="import_now",
+    type="primary",
+    icon=":material/upload:",
+    disabled=not count or bool(refusal),
+    help=frame.refused(refusal),
 ):
     with guard(stop=True):
         import_now()
-    st.switch_page("pages/learn/tasks.py")
-
-if found.tasks:
-    frame.section("Preview", "the first twenty")
-    st.dataframe(
-        [
-            {
-                "Question": safe.short(t.question, 300),
-                "Answer": t.answer or "",
-                "Verifier": t.verifier.kind,
-                "Domain": t.domain,
-                "Split": t.split,
-                "Id": t.id,
-            }
-            for t in found.tasks[:20]
-        ],
-        hide_index=True,
-        key="import_preview",
-    )
-if found.rejected:
-    frame.section("Set aside", "each with its line and the reason; mend them and import again")
-    tables.rejected(found.rejected, key="import_rejected")
+    frame.go("pages/learn/tasks.py")
+import_report.details(ws, found, against, data, name, columns.ending)

@@ -1,21 +1,29 @@
-"""All runs: what was tried, and how far it is."""
+"""All runs: what was tried, how far it is, and what it took."""
 
 import streamlit as st
 
-from pages.parts import frame, jobs, safe, session, words
-from pages.parts.events import when
-from pages.parts.safe import joined, markup
+from core.rollout import RUN_STATES, SPLITS, RunFilter
+from pages.parts import frame, paging, run_lines, session
 
-SHOWN = 100
+PAGE = 25
+FILTERS = ("run_state", "run_of", "run_text")
+STATES = {
+    "": "all",
+    "active": "at work or queued",
+    "paused": "paused",
+    "review": "waits for review",
+    "done": "done",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+}
 
 ws = session.workspace()
-runs = ws.store.runs.newest(SHOWN)
-
 frame.page(
     "Runs", "A run samples several rollouts of each task, scores them, and draws proposals from the contrast."
 )
-if not runs:
-    has_tasks = bool(ws.store.tasks.counts())
+if not ws.store.runs.count():
+    has_tasks = bool(ws.store.tasks.stamp())
     frame.empty(
         "No runs yet",
         "Choose an endpoint and a group size; you see how many calls it takes before anything starts."
@@ -26,35 +34,53 @@ if not runs:
     )
     st.stop()
 
-if st.button("New run", key="new_run", type="primary", icon=":material/add:"):
-    st.switch_page("pages/learn/new_run.py")
-newest = jobs.newest_by_run(ws)
-for run in runs:
-    tally = run.tally
-    state, tone = words.run_state(run, newest.get(run.id))
-    kind = (
-        "recorded rollouts"
-        if run.kind == "recorded"
-        else f"{run.config.group_size} rollouts a task, {run.config.split}"
-    )
-    content = markup(
-        '<div class="top"><span class="id">{id}</span>{state}<span class="end">{when}</span></div>'
-        '<div class="text">{model}</div><div class="foot">{foot}</div>',
-        id=run.id,
-        state=frame.chip(state, tone),
-        when=when(run.created_at),
-        model=safe.short(run.note if run.kind == "recorded" else run.model, 120) or run.id,
-        foot=" · ".join(
-            (
-                kind,
-                f"{tally.total - tally.waiting} of {words.plural(tally.total, 'group')}",
-                f"{tally.informative} informative",
-                f"{words.plural(run.extraction.proposed, 'proposal')}",
-                f"library v{run.library_version}",
-            )
-        ),
-    )
-    if frame.card(run.id, joined((content,)), f"Open run {run.id}"):
-        st.switch_page("pages/learn/run.py", query_params={"id": run.id})
-if len(runs) == SHOWN:
-    frame.note(f"The newest {SHOWN} runs.")
+
+def clear() -> None:
+    for key in FILTERS:
+        session.put(key, "")
+
+
+def filters() -> RunFilter:
+    """Which runs are listed; the address holds it."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        text = st.text_input(
+            "Search",
+            key="run_text",
+            bind="query-params",
+            placeholder="Model, file, or an id",
+            max_chars=200,
+            width=260,
+        )
+        state = st.selectbox(
+            "State",
+            ["", *RUN_STATES],
+            key="run_state",
+            format_func=STATES.__getitem__,
+            bind="query-params",
+            width=190,
+        )
+        split = st.selectbox(
+            "Split",
+            ["", *SPLITS],
+            key="run_of",
+            format_func=lambda s: s or "all",
+            bind="query-params",
+            width=130,
+        )
+        if text or state or split:
+            st.button("Clear", key="run_clear", type="tertiary", on_click=clear)
+        st.space("stretch")
+        if st.button("New run", key="new_run", type="primary", icon=":material/add:"):
+            frame.go("pages/learn/new_run.py")
+    return RunFilter(state=state, split=split, text=text)
+
+
+which = filters()
+total = ws.store.runs.page(which, limit=0)[1]
+if not total:
+    frame.note("No run fits these filters.")
+    st.stop()
+place = st.container()
+first = paging.offset("run_page", total, PAGE)
+with place:
+    run_lines.listed(ws, which, first, PAGE)

@@ -2,14 +2,124 @@
 
 import streamlit as st
 
-from core.rollout import SPLITS
-from pages.parts import frame, paging, safe, session, tables
+from core.rollout import SPLITS, Task
+from pages.parts import frame, paging, safe, session, tables, task_view
 from pages.parts.safe import joined, markup
 
-ws = session.workspace()
-counts = ws.store.tasks.counts()
+PAGE = 50
+DOMAINS = 200
+"""Domains that the table of shares shows."""
+ASIDE = 25
+FILTERS = ("task_split", "task_domain", "task_kind", "task_search")
+SEEN = "w_task_seen"
 
+ws = session.workspace()
+
+
+def clear() -> None:
+    for key in FILTERS:
+        session.put(key, "")
+
+
+def close() -> None:
+    st.query_params.pop("id", None)
+
+
+def filters() -> tuple[str, str, str, str]:
+    """Which tasks are listed; the address holds it."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="task_filters"):
+        search = st.text_input(
+            "Search",
+            key="task_search",
+            bind="query-params",
+            placeholder="Words of the question, or an id",
+            max_chars=200,
+            width=300,
+        )
+        chosen = [
+            st.selectbox(
+                safe.label(label),
+                ["", *options],
+                key=key,
+                format_func=lambda o: o or "all",
+                bind="query-params",
+                width=170,
+            )
+            for label, key, options in (
+                ("Split", "task_split", list(SPLITS)),
+                ("Domain", "task_domain", list(counts)),
+                ("Verifier", "task_kind", list(kinds)),
+            )
+        ]
+        if search or any(chosen):
+            st.button("Clear", key="task_clear", type="tertiary", on_click=clear)
+    return chosen[0], chosen[1], chosen[2], search
+
+
+def listed() -> str:
+    """The table of what fits the filters; gives the id of the row that was chosen."""
+    split, domain, kind, search = filters()
+    total = ws.store.tasks.page(split=split, domain=domain, kind=kind, search=search, limit=0)[1]
+    if not total:
+        frame.note("No task fits these filters.")
+        return ""
+    place = st.container()
+    first = paging.offset("task_page", total, PAGE)
+    found, _ = ws.store.tasks.page(
+        split=split, domain=domain, kind=kind, search=search, limit=PAGE, offset=first
+    )
+    with place:
+        key = f"tasks_{split}_{domain}_{kind}_{search}_{first}_{bool(session.asked())}"
+        return tables.pick(key, [row(t) for t in found], [t.id for t in found])
+
+
+def row(task: Task) -> dict[str, object]:
+    cells: dict[str, object] = {"Question": safe.short(task.question, 300), "Id": safe.short(task.id, 60)}
+    if session.asked():  # beside the task that was chosen there is room for these alone
+        return cells
+    more = {"Answer": safe.short(task.answer or "", 120), "Domain": task.domain, "Split": task.split}
+    return {**cells, **more, "Verifier": task.verifier.kind}
+
+
+def shares() -> None:
+    """Tasks by domain and split."""
+    rows = joined(
+        markup(
+            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td>'
+            '<td class="num">{final}</td></tr>',
+            domain=domain,
+            **{split: f"{by.get(split, 0):,}" for split in SPLITS},
+        )
+        for domain, by in list(counts.items())[:DOMAINS]
+    )
+    safe.html(
+        '<table class="w-table"><tr><th>Domain</th><th class="num">Train</th><th class="num">Trial</th>'
+        '<th class="num">Final</th></tr>{rows}</table>',
+        rows=rows,
+    )
+    if len(counts) > DOMAINS:
+        frame.note(f"The first {DOMAINS} of {len(counts):,} domains.")
+
+
+def aside(count: int) -> None:
+    """Rows that did not come in, with what to do about them."""
+    frame.note("Each with the file it came from, its line and the reason; mend them and import them again.")
+    first = paging.offset("task_aside", count, ASIDE)
+    found, _ = ws.store.tasks.aside("task", limit=ASIDE, offset=first)
+    tables.rejected(found, key="kept_aside", sources=[r.source for r in found])
+    st.download_button(
+        "Download all as CSV",
+        lambda: tables.csv_of(ws.store.tasks.aside("task", limit=count)[0]),
+        "rejected.csv",
+        "text/csv",
+        key="kept_aside_csv",
+        on_click="ignore",
+    )
+
+
+counts, kinds = task_view.counted(ws)
 frame.page("Tasks", "Problems with a checkable outcome. Train teaches, trial selects, final only reports.")
+set_aside = ws.store.tasks.aside("task", limit=0)[1]
 if not counts:
     frame.empty(
         "No tasks yet",
@@ -18,83 +128,41 @@ if not counts:
         "Import tasks",
         "pages/learn/import_tasks.py",
     )
-    st.stop()
-
-total_by_split = {split: sum(by.get(split, 0) for by in counts.values()) for split in SPLITS}
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    frame.stats([(f"{n:,}", split) for split, n in total_by_split.items()])
-    if st.button("Import tasks", key="import_tasks", type="primary", icon=":material/upload:"):
-        st.switch_page("pages/learn/import_tasks.py")
-
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    split = st.selectbox(
-        "Split",
-        ["", *SPLITS],
-        key="task_split",
-        format_func=lambda s: s or "All",
-        bind="query-params",
-        width=150,
-    )
-    domain = st.selectbox(
-        "Domain", ["", *counts], key="task_domain", format_func=lambda d: d or "All", width=220
-    )
-    search = st.text_input(
-        "Search",
-        key="task_search",
-        bind="query-params",
-        placeholder="Words of the question, or an id",
-        width=320,
-    )
-
-total = ws.store.tasks.page(split=split, domain=domain, search=search, limit=0)[1]
-if not total:
-    frame.note("No task fits these filters.")
 else:
-    first = paging.offset("task_page", total, 50)
-    tasks, _ = ws.store.tasks.page(split=split, domain=domain, search=search, limit=50, offset=first)
-    picked = tables.pick(
-        f"tasks_{split}_{domain}_{search}_{first}",
-        [
-            {
-                "Id": t.id,
-                "Question": safe.short(t.question, 300),
-                "Answer": safe.short(t.answer or "", 120),
-                "Verifier": t.verifier.kind,
-                "Domain": t.domain,
-                "Split": t.split,
-            }
-            for t in tasks
-        ],
-        [t.id for t in tasks],
+    total_by_split = {split: sum(by.get(split, 0) for by in counts.values()) for split in SPLITS}
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        frame.stats([(f"{n:,}", split) for split, n in total_by_split.items()])
+        with st.container(horizontal=True, width="content"):
+            if st.button("New run", key="tasks_run", icon=":material/play_arrow:"):
+                frame.go("pages/learn/new_run.py")
+            if st.button("Import tasks", key="import_tasks", type="primary", icon=":material/upload:"):
+                frame.go("pages/learn/import_tasks.py")
+    beside = st.columns([6, 5], gap="large") if session.asked() else [st.container()]
+    with beside[0]:
+        picked = listed()
+    if picked and picked != session.get(SEEN):
+        session.put(SEEN, picked)
+        st.query_params["id"] = picked
+        st.rerun()
+    if not picked:
+        session.forget(SEEN)
+    if of := session.asked():
+        with beside[-1], st.container(key="w_task"):
+            st.button("Close", key="task_close", type="tertiary", icon=":material/close:", on_click=close)
+            if found := ws.store.tasks.find(of):
+                task_view.task(ws, found)
+            else:
+                frame.note("There is no task of this id here.")
+    with st.expander("Tasks by domain and split", icon=":material/table_rows:"):
+        shares()
+if set_aside and (
+    fold := st.expander(
+        safe.label(f"Rows kept aside: {set_aside:,}"),
+        icon=":material/report:",
+        key="task_aside_open",
+        on_change="rerun",
     )
-    if task := ws.store.tasks.find(picked) if picked else None:
-        frame.section(task.id, f"{task.domain} · {task.split} · checked by {task.verifier.kind}")
-        safe.exact(task.question, key="task_question", name=f"{task.id}.txt")
-        frame.facts(
-            [
-                ("Answer", task.answer or "none: the verifier needs none"),
-                ("Verifier", task.verifier.canonical()),
-            ]
-        )
-    else:
-        frame.note("Choose a row to read the whole task.")
-
-with st.expander("Tasks by domain and split"):
-    rows = joined(
-        markup(
-            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td>'
-            '<td class="num">{final}</td></tr>',
-            domain=domain,
-            **{split: by.get(split, 0) for split in SPLITS},
-        )
-        for domain, by in counts.items()
-    )
-    safe.html(
-        '<table class="w-table"><tr><th>Domain</th><th class="num">Train</th><th class="num">Trial</th>'
-        '<th class="num">Final</th></tr>{rows}</table>',
-        rows=rows,
-    )
-aside = [row for row in ws.store.tasks.kept_aside() if row.kind == "task"]
-if aside:
-    with st.expander(safe.label(f"Rows kept aside: {len(aside)}")):
-        tables.rejected(aside, key="kept_aside")
+):
+    with fold:
+        if fold.open:
+            aside(set_aside)

@@ -1,4 +1,4 @@
-"""Background work on the screen: how far it is, and what a person can want of it.
+"""Background work on the screen: what a person can want of it, what stopped it, and what happened to it meanwhile.
 
 Model calls never run in the web process: a worker does them, and the app makes sure that one runs. Whatever is asked
 here is written down first, so it survives the tab, the app and the worker.
@@ -6,7 +6,6 @@ here is written down first, so it survives the tab, the app and the worker.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import streamlit as st
@@ -15,14 +14,16 @@ from core.job import ENDED, Job
 from core.rollout import Run
 from core.settings import RunConfig
 from core.workspace import Workspace
+from core.workspace.watching import Told, attendance, history
 from pages.parts import frame, safe, session, words
+from pages.parts.events import when
 from pages.parts.guard import red_line
+from pages.parts.safe import joined, markup
 
-FIRST_GUESS_S = 5.0
-"""No time left is guessed before work was watched for so long."""
-
-_pace: dict[tuple[str, str, str], tuple[float, int]] = {}
-"""When this process first saw a job at something (monotonic seconds), and how much was done by then."""
+PAUSE = "Nothing new starts; calls in flight come home and are kept."
+PAUSE_NOW = "Calls in flight are dropped; they are made again on resuming."
+LINES = 8
+"""Newest lines of what happened that are shown."""
 
 
 def active(job: Job | None) -> bool:
@@ -30,36 +31,26 @@ def active(job: Job | None) -> bool:
     return job is not None and job.state not in (*ENDED, "paused")
 
 
-def newest_by_run(ws: Workspace, limit: int = 1000) -> dict[str, Job]:
-    """The newest job of each run."""
-    return {job.subject: job for job in reversed(ws.jobs.newest(limit))}
-
-
-def progress(ws: Workspace, job: Job) -> None:
-    """One line: what the work is at, and how long it may take."""
-    if job.state == "waiting":
-        before = [j for j in ws.jobs.due() if int(j.id[1:]) < int(job.id[1:])]
-        frame.note(
-            f"It waits for {words.plural(len(before), 'job')} before it."
-            if before
-            else "A worker is about to start."
-        )
-        return
-    if not job.what:
-        return
-    how_far = f"{job.what}: {job.done:,} of {job.total:,}" if job.total else f"{job.what}: {job.done:,}"
-    left = _left(ws, job)
-    frame.note(f"{how_far[:1].upper()}{how_far[1:]}{f' · about {left} left' if left else ''}")
-
-
-def _left(ws: Workspace, job: Job) -> str:
-    key = (str(ws.folder), job.id, job.what)
-    since, before = _pace.setdefault(key, (time.monotonic(), job.done))
-    watched = time.monotonic() - since
-    if not job.total or job.done <= before or watched < FIRST_GUESS_S:
+def worker(ws: Workspace, job: Job) -> str:
+    """Who sees to a job now, in a sentence."""
+    found = attendance(job, ws.store.events.clock())
+    if found.state == "at work":
+        return "A worker is at work on it."
+    if found.state == "silent":
+        return f"Its worker was not heard of since {clock(found.heard_at)}; another one takes over, nothing is lost."
+    if found.state == "nobody":
         return ""
-    seconds = watched / (job.done - before) * (job.total - job.done)
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    before = ws.store.jobs.before(job)
+    return (
+        f"It waits for {words.plural(before, 'job')} before it."
+        if before
+        else "A worker is about to take it up."
+    )
+
+
+def clock(at: str | None) -> str:
+    """`10:32:07` of a time of the log, UTC."""
+    return f"{at[11:19]} UTC" if at else "some time ago"
 
 
 def controls(ws: Workspace, run: Run, job: Job | None) -> None:
@@ -75,26 +66,25 @@ def controls(ws: Workspace, run: Run, job: Job | None) -> None:
             "Pause now", "run_pause_now", "stop_circle", PAUSE_NOW
         ):
             _do(lambda: ws.jobs.pause(name, session.me(), now=True))
-        if run.status == "review":
-            if _button("Review proposals", "run_to_review", "rate_review", primary=True):
-                st.switch_page("pages/review/review.py")
-            if _button("Go on", "run_resume", "play_arrow"):
-                _enqueue(ws, run)
-        elif state in ("failed", "cancelled") and job:
-            if not job.discard and _button("Requeue", "run_requeue", "replay", primary=True):
-                _do(lambda: ws.jobs.requeue(name, session.me()))
-        elif run.status not in ("done", "failed") and not active(job):
-            label = (
-                "Resume" if job or run.status == "running" or run.tally.waiting < run.tally.total else "Start"
-            )
-            if _button(label, "run_resume", "play_arrow", primary=True):
-                _enqueue(ws, run)
+        _going_on(ws, run, job)
         if state not in ("", "cancelling", *ENDED):
             _cancel(ws, name)
 
 
-PAUSE = "Nothing new starts; calls in flight come home and are kept."
-PAUSE_NOW = "Calls in flight are dropped; they are made again on resuming."
+def _going_on(ws: Workspace, run: Run, job: Job | None) -> None:
+    """What lets a run that stands still go on."""
+    if run.status == "review":
+        if _button("Review proposals", "run_to_review", "rate_review", primary=True):
+            frame.go("pages/review/review.py", review_run=run.id)
+        if _button("Go on", "run_resume", "play_arrow"):
+            _do(lambda: ws.jobs.enqueue(run.id, session.me()))
+    elif job and job.state in ("failed", "cancelled"):
+        if not job.discard and _button("Requeue", "run_requeue", "replay", primary=True):
+            _do(lambda: ws.jobs.requeue(job.id, session.me()))
+    elif run.status not in ("done", "failed") and not active(job):
+        begun = job or run.status == "running" or run.tally.waiting < run.tally.total
+        if _button("Resume" if begun else "Start", "run_resume", "play_arrow", primary=True):
+            _do(lambda: ws.jobs.enqueue(run.id, session.me()))
 
 
 def caps(run: Run, job: Job | None) -> RunConfig:
@@ -134,6 +124,25 @@ def trouble(ws: Workspace, run: Run, job: Job | None) -> None:
             safe.exact(said)
 
 
+def story(ws: Workspace, job: Job) -> None:
+    """What happened to a job, while one watched and while one did not."""
+    told = history(ws.store, job)
+    safe.html('<ol class="w-story">{lines}</ol>', lines=joined(map(_line, told[-LINES:])))
+    if len(told) > LINES:
+        with st.expander(safe.label(f"All {len(told)} lines")):
+            safe.html('<ol class="w-story">{lines}</ol>', lines=joined(map(_line, told)))
+
+
+def _line(told: Told) -> safe.Markup:
+    return markup(
+        '<li class="{tone}"><time title="{at}">{when}</time><span>{said}</span></li>',
+        tone=told.tone,
+        at=told.at,
+        when=f"{when(told.at)}{told.at[16:19]}",
+        said=told.said,
+    )
+
+
 def load_sample(workspace: Workspace) -> None:
     """Load the sample project and draw the page anew; it asks no model."""
     with st.spinner("Loading the sample project and counting its evidence …"):
@@ -143,10 +152,15 @@ def load_sample(workspace: Workspace) -> None:
 
 
 def _cancel(ws: Workspace, name: str) -> None:
-    with st.popover("Cancel", icon=":material/close:"):
+    refusal = session.refusal("reviewer")
+    with st.popover("Cancel", icon=":material/close:", disabled=bool(refusal), key="run_cancel"):
         frame.note("Either way nothing of it goes on, and calls in flight are dropped.")
+        frame.note("Kept: finished groups, rollouts and proposals stay. It can be requeued.")
         if st.button("Cancel, keep what it made", key="run_cancel_keep", width="stretch"):
             _do(lambda: ws.jobs.cancel(name, session.me()))
+        frame.note(
+            "Discarded: its groups and rollouts go, for good. Replies stay in the cache: they are paid for."
+        )
         sure = st.checkbox(
             "Take away its finished groups, and the proposals that nobody decided on", key="run_discard_sure"
         )
@@ -155,14 +169,15 @@ def _cancel(ws: Workspace, name: str) -> None:
 
 
 def _button(label: str, key: str, icon: str, tip: str = "", *, primary: bool = False) -> bool:
-    kind = "primary" if primary else "secondary"
+    refusal = session.refusal("reviewer")
     return st.button(
-        safe.label(label), key=key, icon=f":material/{icon}:", help=safe.label(tip, 200), type=kind
+        safe.label(label),
+        key=key,
+        icon=f":material/{icon}:",
+        help=safe.label(refusal or tip, 200),
+        type="primary" if primary else "secondary",
+        disabled=bool(refusal),
     )
-
-
-def _enqueue(ws: Workspace, run: Run) -> None:
-    _do(lambda: ws.jobs.enqueue(run.id, session.me()))
 
 
 def _do(command: Callable[[], object]) -> None:

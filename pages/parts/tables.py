@@ -12,6 +12,8 @@ import streamlit as st
 from pages.parts import safe
 
 Row = Mapping[str, object]
+SHOWN = 500
+"""Rejected rows that are shown; the download has them all."""
 
 
 class LineAndReason(Protocol):
@@ -24,7 +26,7 @@ class LineAndReason(Protocol):
 
 
 def pick(key: str, rows: Sequence[Row], ids: Sequence[str]) -> str:
-    """Show rows of which one can be chosen; returns the chosen row's id.
+    """Show rows of which one can be chosen by a click on any of its cells; returns the chosen row's id.
 
     Args:
         key: must change with what is shown (filters, page): Streamlit keeps the *position* of a selection.
@@ -36,30 +38,30 @@ def pick(key: str, rows: Sequence[Row], ids: Sequence[str]) -> str:
         key=key,
         hide_index=True,
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=["single-row", "single-cell"],
         lazy=False,
         width="stretch",
     )
-    chosen = state["selection"]["rows"]
+    selection = state["selection"]
+    chosen = [*selection["rows"], *(place for place, _ in selection.get("cells") or ())]
     return ids[chosen[0]] if chosen and chosen[0] < len(ids) else ""
 
 
-def rejected(rows: Sequence[LineAndReason], *, key: str) -> None:
-    """Rows that did not come in, each with its line and reason, and all of them as a file to mend."""
-    st.dataframe(
-        [{"Line": r.line, "Reason": r.reason, "Row": safe.short(r.raw, 300)} for r in rows[:500]],
-        hide_index=True,
-        width="stretch",
-        key=f"{key}_table",
-    )
-    st.download_button(
-        "Download the rejected rows",
-        csv_of(rows),
-        "rejected.csv",
-        "text/csv",
-        key=f"{key}_csv",
-        on_click="ignore",
-    )
+def rejected(rows: Sequence[LineAndReason], *, key: str, sources: Sequence[str] = ()) -> None:
+    """Rows that did not come in, each with its line and reason.
+
+    Args:
+        rows: what is shown.
+        key: of the table.
+        sources: the file that each came from, shape of `rows`; empty where there is one file.
+    """
+    shown = rows[:SHOWN]
+    cells: list[Row] = [
+        {"Line": r.line, "Reason": r.reason, "Row": safe.short(r.raw, 300)}
+        | ({"File": sources[i]} if sources else {})
+        for i, r in enumerate(shown)
+    ]
+    st.dataframe(cells, hide_index=True, width="stretch", key=f"{key}_table", lazy=False)
 
 
 def csv_of(rows: Sequence[LineAndReason]) -> bytes:

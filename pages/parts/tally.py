@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import streamlit as st
+
 from core.rollout import Batch, Extraction, Tally
 from pages.parts import frame, safe
 from pages.parts.safe import joined, markup
 
 Part = tuple[str, int, str]
+NOTES = 100
+"""Notes of an extraction that are shown."""
 
 
 def bar(tally: Tally) -> None:
@@ -47,9 +51,17 @@ def operations(extraction: Extraction) -> None:
         ),
     )
     if extraction.calls:
-        frame.note("Model calls: " + ", ".join(f"{stage} {n}" for stage, n in extraction.calls.items()) + ".")
-    for each in extraction.notes:
-        frame.note(each)
+        frame.note(
+            "Model calls: " + ", ".join(f"{stage} {n:,}" for stage, n in extraction.calls.items()) + "."
+        )
+    if extraction.notes:
+        with st.expander(
+            safe.label(f"What was noticed ({len(extraction.notes):,})"), icon=":material/notes:"
+        ):
+            notes = joined(markup("<li>{note}</li>", note=note) for note in extraction.notes[:NOTES])
+            safe.html('<ul class="w-notes">{notes}</ul>', notes=notes)
+            if len(extraction.notes) > NOTES:
+                frame.note(f"The first {NOTES} of {len(extraction.notes):,}.")
 
 
 BATCHES = 60
@@ -94,7 +106,7 @@ def _stacked(name: str, total: int, parts: Sequence[Part]) -> None:
         if n
     )
     keys = joined(
-        markup('<span><i class="w-key {look}"></i><b>{n}</b> {what}</span>', look=look, n=n, what=what)
+        markup('<span><i class="w-key {look}"></i><b>{n}</b> {what}</span>', look=look, n=f"{n:,}", what=what)
         for what, n, look in parts
         if n
     )
@@ -103,5 +115,5 @@ def _stacked(name: str, total: int, parts: Sequence[Part]) -> None:
         '<div class="w-bar">{pieces}</div><div class="w-legend">{keys}<span>{sum}</span></div>',
         pieces=pieces,
         keys=keys,
-        sum=f"= {total} {name}" if ok else f"of {total} {name}: the sum is wrong",
+        sum=f"= {total:,} {name}" if ok else f"of {total:,} {name}: the sum is wrong",
     )

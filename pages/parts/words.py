@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from core.experience import Add, Delete, Merge, Modify, Proposal
-from core.job import Job
-from core.rollout import GroupRow, Rollout, Run
+from core.rollout import GroupRow, Rollout, RunStatus
 from core.settings import RewardConfig
 from pages.parts.frame import chip
 from pages.parts.safe import Markup
@@ -105,16 +104,21 @@ GATE = {
 }
 
 
-def run_state(run: Run, job: Job | None) -> tuple[str, str]:
-    """(words, tone) of a run and of the newest job on it."""
-    if run.status in ("done", "failed", "cancelled"):
-        return run.status, {"done": "good", "failed": "bad", "cancelled": "quiet"}[run.status]
-    if run.status == "review" and (job is None or job.state in ("paused", "done")):
+def run_state(status: RunStatus, job_state: str | None, begun: bool) -> tuple[str, str]:
+    """(words, tone) of a run.
+
+    Args:
+        status: of the run.
+        job_state: of the newest job on it; None where there is none.
+        begun: whether any of its groups is finished.
+    """
+    if status in ("done", "failed", "cancelled"):
+        return status, {"done": "good", "failed": "bad", "cancelled": "quiet"}[status]
+    if status == "review" and job_state in (None, "paused", "done"):
         return "waits for review", "accent"
-    if job is not None and job.state != "done":
-        return JOB[job.state]
-    done = run.tally.total - run.tally.waiting
-    return ("interrupted", "bad") if done or run.status == "running" else ("not started", "")
+    if job_state not in (None, "done"):
+        return JOB[job_state or ""]
+    return ("interrupted", "bad") if begun or status == "running" else ("not started", "")
 
 
 def operation(proposal: Proposal) -> str:

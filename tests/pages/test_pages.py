@@ -141,9 +141,6 @@ def test_a_step_of_the_loop_that_is_next_is_the_primary_action(ws: Workspace) ->
     assert page.button("next_step").label == "Open R3", "an interrupted run comes before anything else"
 
 
-# --- tasks ---
-
-
 # --- runs ---
 
 

@@ -1,0 +1,167 @@
+"""What a run would do and take, beside its form: counted once for the same settings, anew when something changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.rollout import Usage
+from core.settings import Endpoint, RunConfig
+from core.workspace import Workspace
+from core.workspace.estimating import Bounds, duration_s
+from core.workspace.planning import Plan
+from core.workspace.rehearsing import Rehearsal, key_of
+from pages.parts import frame, safe, words
+from pages.parts.once import once
+from pages.parts.safe import joined, markup
+
+HELD = "w_run_plan"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A plan without its tasks, which may be many."""
+
+    plan: Plan
+    tasks: int
+    key: str
+    """What a rehearsal of it goes by."""
+
+
+def outlook(ws: Workspace, config: RunConfig) -> Outlook:
+    """What a run would do.
+
+    Raises:
+        InputError, NotFoundError: as `Learning.plan`.
+    """
+    newest = ws.store.events.newest(1)
+    stamp = (str(ws.folder), newest[0].id if newest else 0, ws.store.tasks.stamp())
+
+    def made() -> Outlook:
+        plan = ws.learning.plan(config)
+        return Outlook(plan.model_copy(update={"tasks": ()}), len(plan.tasks), key_of(plan))
+
+    return once(HELD, "outlook", (*stamp, config.canonical()), made)
+
+
+def draw(ws: Workspace, found: Outlook, tried: Rehearsal | None) -> None:
+    """Tasks, rollouts, calls, tokens, money and time."""
+    plan, config = found.plan, found.plan.config
+    least, most = plan.estimate.total.low, plan.estimate.total.high
+    frame.stats(
+        [
+            (f"{found.tasks:,}", "task" if found.tasks == 1 else "tasks"),
+            (f"{found.tasks * config.group_size * config.epochs:,}", "rollouts"),
+            (f"{most.calls:,}", "calls at most"),
+        ]
+    )
+    endpoint = ws.models.get(config.endpoint)
+    frame.facts(
+        [
+            ("Model", plan.model),
+            ("Tokens", words.between(_tokens(least), _tokens(most))),
+            ("Cost", cost(least, most)),
+            ("Time", _time(ws, found, endpoint, tried)),
+            (
+                "Library",
+                f"version {plan.library_version}, lessons for {plan.with_lessons:,} of {found.tasks:,} tasks",
+            ),
+        ]
+    )
+    _stages(found)
+    for note in plan.notes:
+        frame.note(note)
+
+
+def cost(least: Usage, most: Usage) -> str:
+    if not most.cost_usd:
+        return "none: its endpoints have no price"
+    return f"{words.money(least.cost_usd)} to {words.money(most.cost_usd)}"
+
+
+def start_label(found: Outlook) -> str:
+    """What the button says: it names the cost."""
+    plan = found.plan
+    if plan.finished:
+        return f"Open {plan.resumes}"
+    if plan.resumes:
+        return f"Go on with {plan.resumes}"
+    most = plan.estimate.total.high
+    money = f", {words.money(most.cost_usd)}" if most.cost_usd else ""
+    return f"Start: at most {words.plural(most.calls, 'call')}{money}"
+
+
+def known(found: Outlook) -> None:
+    """Say so where the same run is there already."""
+    plan = found.plan
+    if plan.finished:
+        frame.note(f"{plan.resumes} did exactly this. Another seed, or a newer library, makes it a new run.")
+    elif plan.resumes:
+        frame.note(
+            f"{plan.resumes} asked for exactly this and is not finished: it goes on, and nothing is paid twice."
+        )
+
+
+def span(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def _time(ws: Workspace, found: Outlook, endpoint: Endpoint, tried: Rehearsal | None) -> str:
+    """From what rollouts of the model took before, or from the task that was tried."""
+    pace = once(
+        HELD,
+        "pace",
+        (str(ws.folder), endpoint.model, ws.store.runs.count()),
+        lambda: ws.store.runs.pace(endpoint.model),
+    )
+    took = [r.duration_s for r in tried.group.rollouts if r.duration_s and not r.error] if tried else []
+    seconds = sum(took) / len(took) if took else pace[0] if pace else 0.0
+    if not seconds:
+        return "not known: nothing was sampled with this model yet; try one task"
+    estimate = found.plan.estimate
+    low, high = duration_s(estimate.rollouts, endpoint, seconds)
+    rest = Bounds(low=estimate.judging.low, high=estimate.judging.high + estimate.extraction.high)
+    more_low, more_high = duration_s(rest, endpoint, seconds)  # as fast as the rollouts, for want of better
+    return f"about {_between(span(low + more_low), span(high + more_high))}, at {seconds:.1f} s a call"
+
+
+def _between(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
+
+
+def _stages(found: Outlook) -> None:
+    """Calls and tokens of each stage, where there is more than one."""
+    estimate = found.plan.estimate
+    stages = (
+        ("rollouts", estimate.rollouts),
+        ("judging", estimate.judging),
+        ("extraction", estimate.extraction),
+    )
+    used = [(name, bounds) for name, bounds in stages if bounds.high.calls]
+    if len(used) < 2:
+        return
+    rows = joined(
+        markup(
+            '<tr><td>{name}</td><td class="num">{calls}</td><td class="num">{tokens}</td>'
+            '<td class="num">{cost}</td></tr>',
+            name=name,
+            calls=words.between(bounds.low.calls, bounds.high.calls),
+            tokens=words.between(_tokens(bounds.low), _tokens(bounds.high)),
+            cost=words.money(bounds.high.cost_usd),
+        )
+        for name, bounds in used
+    )
+    with st.expander("By stage", icon=":material/stacked_bar_chart:"):
+        safe.html(
+            '<div class="w-scroll"><table class="w-table"><tr><th>Stage</th><th class="num">Calls</th>'
+            '<th class="num">Tokens</th><th class="num">Cost at most</th></tr>{rows}</table></div>',
+            rows=rows,
+        )

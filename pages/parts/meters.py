@@ -1,0 +1,48 @@
+"""What was spent, against what may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pages.parts import safe
+from pages.parts.safe import Markup, joined, markup
+
+FULL = 0.9
+"""From this share on a meter is marked."""
+
+
+class Meter(NamedTuple):
+    """One sum with its cap."""
+
+    name: str
+    value: float
+    cap: float | None
+    written: Callable[[float], str]
+    """How its numbers are written."""
+
+
+def draw(meters: Sequence[Meter]) -> None:
+    """Sums side by side, each with a bar where it has a cap."""
+    safe.html('<div class="w-meters">{cells}</div>', cells=joined(map(_cell, meters)))
+
+
+def _cell(meter: Meter) -> Markup:
+    value = meter.written(meter.value)
+    if meter.cap is None:
+        return markup(
+            '<div class="w-meter"><b>{value}</b> <span>{name}, no cap</span></div>',
+            value=value,
+            name=meter.name,
+        )
+    share = min(1.0, meter.value / meter.cap) if meter.cap else 1.0
+    return markup(
+        '<div class="w-meter {look}"><b>{value}</b> <span>{name}</span><span class="cap">of {cap} · {percent}%</span>'
+        '<div class="w-progress" role="meter" aria-valuenow="{percent}" aria-valuemin="0" aria-valuemax="100"'
+        ' aria-label="{name} of its cap"><i style="width:{percent}%"></i></div></div>',
+        look="full" if share >= FULL else "",
+        value=value,
+        name=meter.name,
+        cap=meter.written(meter.cap),
+        percent=f"{100 * share:.0f}",
+    )
