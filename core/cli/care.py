@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from core.cli.desk import Desk, plural, verb
 from core.errors import InputError
 
 if TYPE_CHECKING:
-    from core.workspace.care import Care
+    from core.workspace.care import Care, Restored
     from core.workspace.erasing import Erased
 
 MAX_TEXT = 2**24
@@ -52,8 +53,9 @@ def restore(desk: Desk, file: Path) -> None:
     """Put a backup in the place of a workspace; what was there is kept as a backup beside it.
 
     FILE is what `winnow backup` made, or a copy from before an upgrade (winnow.before-....db). It is checked first; one
-    of a newer Winnow is refused. Nothing happens while a worker or a run is at work. Ids that were given after the
-    backup will be given again.
+    of a newer Winnow is refused. Nothing happens while a worker or a run is at work. Ids and numbers of versions that
+    were given after the backup are not given again. A redaction made after it is not undone silently: it is named, the
+    exit code is 1, and the doctor names it until the same text is redacted again.
     """
     done = _care(desk).restore(file, desk.who)
     manifest = done.manifest
@@ -63,7 +65,38 @@ def restore(desk: Desk, file: Path) -> None:
     ]
     if done.kept is not None:
         lines.append(f"What was there is kept in {done.kept}.")
-    desk.answer(done, *lines, f"To go back: {done.back}" if done.back.startswith("winnow ") else done.back)
+    lines += _warned(done)
+    lines.append(f"To go back: {done.back}" if done.back.startswith("winnow ") else done.back)
+    desk.answer(done, *lines, set_aside=bool(done.redactions or done.held))
+
+
+def _warned(done: Restored) -> list[str]:
+    """What a restore brought back, or could not see to."""
+    said = []
+    if done.versions:
+        numbers = f"{done.versions[0]} to {done.versions[-1]}" if done.versions[1:] else str(done.versions[0])
+        said.append(f"Versions given after the backup ({numbers}) are passed over: they read the same.")
+    if done.redactions:
+        named = plural(len(done.redactions), "redaction was", "redactions were")
+        said.append(
+            f"{named} made after this backup ({_numbers(done.redactions)}), which may hold what was taken out: redact"
+            " the same texts again, with --remove-copies if backups are to go, too."
+        )
+    if done.held:
+        said.append(
+            f"What is kept of before may hold what {_numbers(done.held)} took out: winnow redact --remove-copies with"
+            " the same text removes it."
+        )
+    if not done.compared:
+        said.append(
+            "What was there cannot be read: redactions made after the backup are not known, and ids given after it may"
+            " be given again."
+        )
+    return said
+
+
+def _numbers(redactions: Sequence[int]) -> str:
+    return ", ".join(f"#{number}" for number in redactions)
 
 
 @verb(None, "doctor")
@@ -196,9 +229,10 @@ def _told(done: Erased) -> list[str]:
     if done.redactions:
         said.append(f"In their place: {', '.join(redaction.tombstone for redaction in done.redactions)}")
     if done.version is not None:
-        said.append(f"Version {done.version} of the library is without {', '.join(done.experiences)}.")
+        verb = "would be" if done.dry_run else "is"
+        said.append(f"Version {done.version} of the library {verb} without {', '.join(done.experiences)}.")
     if done.proposals:
-        said.append(f"Rejected: {', '.join(done.proposals)}.")
+        said.append(f"{'Would be rejected' if done.dry_run else 'Rejected'}: {', '.join(done.proposals)}.")
     if done.calls_dropped or done.embeddings_dropped:
         cached = f"{plural(done.calls_dropped, 'cached reply', 'cached replies')} and "
         said.append(f"Dropped: {cached}{plural(done.embeddings_dropped, 'embedding')}.")

@@ -11,7 +11,10 @@ from core.cli.desk import Desk, one_line, table, verb
 
 @verb(None, "log")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True)
-@click.option("--subject", help="Only of this proposal, run, version, ...")
+@click.option(
+    "--subject",
+    help="Only of this proposal, run, version, ...; of an experience, with its proposals and versions.",
+)
 def log(desk: Desk, limit: int, subject: str | None) -> None:
     """Show who did what and when, the newest first."""
     events = desk.workspace.store.events.newest(limit, subject=subject)

@@ -13,7 +13,7 @@ import sqlite3
 import zipfile
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ from core.store.copying import appear, copy_database, remove, sync_folder
 from core.store.database import Database
 from core.store.events import Clock, Events
 from core.store.integrity import applied, damage, known_migrations, schema_differences, tables
+from core.store.lasting import NUMBERS, RESTORED, Lasting, keep_redactions, lasting
+from core.store.versions import Versions
 
 DATABASE, MANIFEST = "winnow.db", "manifest.json"
 FORMAT = 1
@@ -239,8 +241,17 @@ def check_workspace(path: Path, named: Path) -> Manifest:
 # -- putting back --------------------------------------------------------------------------------------------
 
 
-def prepare(path: Path, named: Path, clock: Clock, actor: str, kept: str) -> None:
-    """Bring a checked copy to the present schema, and tell in its log where it came from.
+class Carried(NamedTuple):
+    """What of the workspace that was there goes on in the one that is put in its place."""
+
+    redactions: tuple[int, ...] = ()
+    """Made after the backup: what they took out may be in it."""
+    versions: tuple[int, ...] = ()
+    """Numbers that were given after it; the library reads the same in all of them."""
+
+
+def prepare(path: Path, named: Path, clock: Clock, actor: str, kept: str, before: Lasting | None) -> Carried:
+    """Bring a checked copy to the present schema, tell in its log where it came from, and carry over what lasts.
 
     Args:
         path: the copy.
@@ -248,20 +259,41 @@ def prepare(path: Path, named: Path, clock: Clock, actor: str, kept: str) -> Non
         clock: of the log.
         actor: who restores it.
         kept: name of what was there before, to go back to.
+        before: what of that outlasts it; None where nothing was there, or it could not be read.
 
     Raises:
         InputError: its tables, triggers or views are not those that Winnow makes.
     """
     database = Database(path)
+    events = Events(database, clock)
     try:
+        own = lasting(path) or Lasting({})
+        other = before or Lasting({})
+        same = own.first in (None, other.first)
+        given = {kind: max(own.given.get(kind, 0), other.given.get(kind, 0)) for kind in NUMBERS}
         with database.writing():
-            Events(database, clock).append(actor, "workspace.restored", named.name, kept=kept)
+            redactions = keep_redactions(database, other.redactions)
+            versions = _pass_over(Versions(database, events), given["versions"] if same else 0, actor)
+            events.append(actor, RESTORED, named.name, kept=kept, given={**given}, redactions=[*redactions])
     finally:
         database.close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
         if found := schema_differences(db):
             raise InputError(f"{named} is not as Winnow makes it: {found[0]}.")
+    return Carried(tuple(redactions), versions)
+
+
+def _pass_over(versions: Versions, number: int, actor: str) -> tuple[int, ...]:
+    """Versions that change nothing, up to a number: what was shipped under theirs is never mistaken for another one."""
+    library, passed = versions.library(), []
+    for parent in range(library.version, number):
+        message = f"As version {library.version}: number {parent + 1} was given before a restore"
+        made = versions.save(
+            library, library, parent=parent, author=actor, message=message, event="version.rolled_back"
+        )
+        passed.append(made.number)
+    return tuple(passed)
 
 
 def put_in_place(new: Path, live: Path) -> None:

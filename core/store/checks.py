@@ -131,7 +131,8 @@ def _redactions(store: Store) -> Iterator[Finding]:
             yield Finding(
                 what="a redaction after which the files were not found clean",
                 where=f"redaction {redaction.id}",
-                how="Redact the same text again (winnow redact - --yes): that finishes it, or says where it still is.",
+                how="Redact the same text again (winnow redact - --yes): that finishes it, or says where it still is;"
+                " --remove-copies takes backups away that hold it.",
             )
 
 

@@ -7,7 +7,7 @@ that proposals, versions and labels can be rebuilt from the log alone (`core.sto
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -71,13 +71,15 @@ class Events:
     def newest(
         self, limit: int = 50, *, subject: str | None = None, before: int | None = None
     ) -> list[Event]:
-        """The newest lines first, of one subject if named, older than event `before` if named."""
+        """The newest lines first, of one subject if named, older than event `before` if named.
+
+        An experience has no lines of its own: those of its proposals and of the versions that changed it are its.
+        """
+        where, values = _chosen("", "", [] if subject is None else self._subjects(subject))
+        older = " AND id < ?" if where else " WHERE id < ?"
         rows = self._database.rows(
-            f"SELECT {COLUMNS} FROM events WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR id < ?2)"
-            " ORDER BY id DESC LIMIT ?3",
-            subject,
-            before,
-            limit,
+            f"SELECT {COLUMNS} FROM events{where}{'' if before is None else older} ORDER BY id DESC LIMIT ?",
+            *(*values, *([] if before is None else [before]), limit),
         )
         return [_event(row) for row in rows]
 
@@ -89,11 +91,11 @@ class Events:
         Args:
             kind: `proposal.approved`, or its first word alone for all of them.
             actor: who did it.
-            subject: to what.
+            subject: to what; of an experience, also what was done to its proposals and versions.
             limit: lines of a page.
             offset: lines before it.
         """
-        where, values = _chosen(kind, actor, subject)
+        where, values = _chosen(kind, actor, self._subjects(subject) if subject else [])
         total = self._database.value(f"SELECT count(*) FROM events{where}", *values)
         rows = self._database.rows(  # +: in the order of the log until the page is full, not all of a kind sorted
             f"SELECT {COLUMNS} FROM events{where.replace('kind BETWEEN', '+kind BETWEEN')}"
@@ -101,6 +103,18 @@ class Events:
             *(*values, limit, offset),
         )
         return [_event(row) for row in rows], int(total)
+
+    def _subjects(self, subject: str) -> list[str]:
+        """What lines about a subject are found under: an experience is decided on and published under other names."""
+        if not subject.startswith("E-"):
+            return [subject]
+        rows = self._database.rows(
+            "SELECT proposal_id AS name FROM experience_states WHERE experience_id = ?1 AND proposal_id IS NOT NULL"
+            " UNION SELECT CAST(from_version AS TEXT) FROM experience_states WHERE experience_id = ?1"
+            " UNION SELECT id FROM proposals WHERE experience_id = ?1 OR instr(body, json_quote(?1))",
+            subject,
+        )
+        return [subject, *(row["name"] for row in rows)]
 
     def kinds(self) -> list[str]:
         """The kinds of lines that there are; looks once at each kind, not at each line."""
@@ -136,10 +150,10 @@ class Events:
             yield from map(_entry, rows)
 
 
-def _chosen(kind: str, actor: str, subject: str) -> tuple[str, list[str]]:
+def _chosen(kind: str, actor: str, subjects: Sequence[str]) -> tuple[str, list[object]]:
     """A condition for each filter that is set, so that the index of each is used; and its values."""
     conditions = []
-    values = []
+    values: list[object] = []
     if kind and "." in kind:
         conditions.append("kind = ?")
         values.append(kind)
@@ -149,9 +163,12 @@ def _chosen(kind: str, actor: str, subject: str) -> tuple[str, list[str]]:
     if actor:
         conditions.append("actor = ?")
         values.append(actor)
-    if subject:
+    if len(subjects) == 1:  # so that the index of subjects gives the order, too
         conditions.append("subject = ?")
-        values.append(subject)
+        values += subjects
+    elif subjects:
+        conditions.append("subject IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(list(subjects)))
     return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), values
 
 

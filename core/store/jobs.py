@@ -11,6 +11,7 @@ from core.job import ENDED, Job, JobKind
 from core.record import canonical_json
 from core.store.database import Database, Row
 from core.store.events import Clock
+from core.store.lasting import given
 
 _OPEN = f"state NOT IN {ENDED!r}"
 
@@ -23,7 +24,8 @@ class Jobs:
     def add(self, kind: JobKind, subject: str, options: dict[str, JsonValue], actor: str) -> Job:
         """Write down new work, which waits."""
         with self._database.writing():
-            number = 1 + self._database.value("SELECT coalesce(max(number), 0) FROM jobs")
+            there = self._database.value("SELECT coalesce(max(number), 0) FROM jobs")
+            number = 1 + max(there, given(self._database, "jobs"))
             row = {
                 "id": f"J{number}",
                 "number": number,

@@ -20,6 +20,7 @@ from core.rollout import (
 from core.settings import RunConfig
 from core.store.database import Database, Row
 from core.store.events import Events
+from core.store.lasting import given
 from core.store.spending import Spending
 
 JOB = "(SELECT state FROM jobs WHERE subject = runs.id ORDER BY number DESC LIMIT 1)"
@@ -76,7 +77,8 @@ class Runs:
             actor: who started it.
         """
         with self._database.writing():
-            number = 1 + self._database.value("SELECT coalesce(max(number), 0) FROM runs")
+            there = self._database.value("SELECT coalesce(max(number), 0) FROM runs")
+            number = 1 + max(there, given(self._database, "runs"))
             run_id = f"R{number}"
             row = {
                 "id": run_id,

@@ -15,6 +15,7 @@ from core.experience import Experience, Version
 from core.library import Library
 from core.store.database import Database, Row
 from core.store.events import Events
+from core.store.lasting import given
 
 NOW = "s.to_version IS NULL AND ?1 = ?1"
 AT = "s.from_version <= ?1 AND (s.to_version IS NULL OR s.to_version > ?1)"
@@ -160,7 +161,8 @@ class Versions:
 
     def next_number(self) -> int:
         """Number of the next new experience; ids are never used twice."""
-        return 1 + int(self._database.value("SELECT coalesce(max(number), 0) FROM experiences"))
+        there = int(self._database.value("SELECT coalesce(max(number), 0) FROM experiences"))
+        return 1 + max(there, given(self._database, "experiences"))
 
     def history(self, experience_id: str) -> list[tuple[int, int | None, Experience]]:
         """(from version, to version, state) of one experience, the oldest first.

@@ -12,6 +12,7 @@ from core.record import Record
 from core.store.backup import Manifest, prepare, put_in_place, read_backup, write_backup
 from core.store.copying import JOURNALS
 from core.store.events import Clock
+from core.store.lasting import lasting
 from core.store.store import utc_now
 from core.workspace.quiet import quiet, scratch
 from core.workspace.workspace import DATABASE
@@ -37,6 +38,14 @@ class Restored(Record):
     """What was there before: a backup, or a folder with its files where they could not be read; None = nothing."""
     back: str
     """The command that goes back."""
+    redactions: tuple[int, ...] = ()
+    """Made after the backup: what they took out may be there again."""
+    held: tuple[int, ...] = ()
+    """Redactions whose text may be in what was there, and so in `kept`."""
+    versions: tuple[int, ...] = ()
+    """Numbers of versions that were given after the backup, and read as its newest one."""
+    compared: bool = True
+    """Whether what was there could be read: else nobody knows which redactions and ids there were."""
 
 
 class Care:
@@ -85,11 +94,20 @@ class Care:
                 new = room / "new.db"
                 manifest = read_backup(file, new)
                 kept = self._keep(actor)
-                prepare(new, file, self.clock, actor, kept.name if kept else "")
+                before = lasting(self.database) if kept else None
+                carried = prepare(new, file, self.clock, actor, kept.name if kept else "", before)
                 put_in_place(new, self.database)
         except OSError as e:
             raise InputError(f"{self.folder} cannot be written: {e.strerror or e}.") from e
-        return Restored(manifest=manifest, kept=kept, back=self._back(kept))
+        return Restored(
+            manifest=manifest,
+            kept=kept,
+            back=self._back(kept),
+            redactions=carried.redactions,
+            held=before.unproved if before else (),
+            versions=carried.versions,
+            compared=before is not None or kept is None,
+        )
 
     def check_there(self) -> None:
         """Refuse a folder that is no workspace, lest one is made there.

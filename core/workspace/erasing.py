@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -12,6 +13,7 @@ from core.experience import text_of
 from core.library import Library
 from core.record import Record
 from core.store.needle import Needle, merged
+from core.store.proposals import number_of
 from core.store.readers import readers
 from core.store.redaction import Redacted, Replaced
 from core.store.store import Store
@@ -22,6 +24,7 @@ from core.workspace.workspace import Workspace
 LEAST = 4
 """Characters: shorter texts are parts of ordinary words."""
 KIND = "secret"
+EVERYTHING = 1_000_000
 GIVES_UP = ("proposed", "deferred", "stale", "approved", "superseded")
 """Proposals that are rejected when their text was redacted: nobody is to publish a tombstone by mistake."""
 
@@ -98,7 +101,8 @@ class Erasing:
         _check(needles, actor, kind, reason)
         if dry_run:
             found = search_files(self._folder, needles, self._store.redactions.kept(needles), database=False)
-            return Erased(dry_run=True, places=self._store.redactions.count(needles), left=tuple(found))
+            places = self._store.redactions.count(needles)
+            return Erased(dry_run=True, places=places, left=tuple(found), **self._foreseen(needles))
         with quiet(self._folder):
             erased = self._replace(texts, needles, actor, kind, reason)
             logs = _rewrite_logs(self._folder, list(zip(needles, erased.redactions, strict=True)))
@@ -118,6 +122,19 @@ class Erasing:
             "proved": proved,
         }
         return erased.model_copy(update=update)
+
+    def _foreseen(self, needles: Sequence[Needle]) -> dict[str, Any]:
+        """What `_replace` would do to the library and to proposals."""
+        library = self._store.versions.library()
+        ids = [e.id for e in library if any(needle.found(e.text) for needle in needles)]
+        waiting, _ = self._store.proposals.page(GIVES_UP, limit=EVERYTHING)
+        texts = sorted((number_of(p.id), p.id, text_of(p.effective) or "") for p in waiting)
+        rejected = [i for _, i, text in texts if any(needle.found(text) for needle in needles)]
+        return {
+            "experiences": tuple(ids),
+            "version": library.version + 1 if ids else None,
+            "proposals": tuple(rejected),
+        }
 
     def _replace(
         self, texts: Sequence[str], needles: Sequence[Needle], actor: str, kind: str, reason: str

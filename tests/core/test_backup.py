@@ -18,10 +18,12 @@ from sqlite_utils import Database as SqliteUtils
 from core.cli import main
 from core.errors import BusyError, InputError
 from core.migrations import MIGRATIONS
+from core.settings import RunConfig
 from core.store import Store
 from core.worker import seat
 from core.workspace import Workspace
 from core.workspace.care import Care
+from core.workspace.erasing import Erasing
 from tests.killing import unsound
 from tests.make import add_tasks, make_tasks, publish, ticking
 
@@ -34,8 +36,9 @@ def care(workspace: Workspace) -> Care:
 
 
 def log_free(dump: str) -> list[str]:
-    """The dump without what restoring itself adds to the log."""
-    return [line for line in dump.splitlines() if "workspace.restored" not in line]
+    """The dump without what restoring itself adds: its line in the log, and versions that are passed over."""
+    added = ("workspace.restored", "was given before a restore")
+    return [line for line in dump.splitlines() if not any(mark in line for mark in added)]
 
 
 def test_what_was_backed_up_comes_back_and_what_was_there_meanwhile_too(
@@ -47,7 +50,8 @@ def test_what_was_backed_up_comes_back_and_what_was_there_meanwhile_too(
     second = workspace.store.dump()
     done = care.restore(made.path, "ann")
     assert log_free(workspace.store.dump()) == log_free(first), "a connection that was open sees it, too"
-    assert workspace.store.versions.head() == 1
+    assert (workspace.store.versions.head(), done.versions) == (2, (2,)), "the number was given already"
+    assert [e.text for e in workspace.store.versions.library()] == ["Answer with one word."]
     assert done.kept is not None
     care.restore(done.kept, "ann")
     assert log_free(workspace.store.dump()) == log_free(second)
@@ -58,7 +62,7 @@ def test_a_restore_is_told_in_the_log_of_what_was_restored(workspace: Workspace,
     done = care.restore(care.backup(None, "ann").path, "bob")
     [event] = workspace.store.events.newest(1)
     assert done.kept is not None
-    assert (event.actor, event.kind, event.data) == ("bob", "workspace.restored", {"kept": done.kept.name})
+    assert (event.actor, event.kind, event.data["kept"]) == ("bob", "workspace.restored", done.kept.name)
 
 
 def test_a_backup_never_writes_over_a_file(care: Care, tmp_path: Path) -> None:
@@ -223,7 +227,9 @@ def test_a_copy_is_kept_of_a_file_of_each_earlier_schema_and_can_be_restored(
         assert db.execute("SELECT text FROM experience_states").fetchall() == [("Read the file.",)]
     publish(workspace, "A later lesson.")
     Care(folder, ticking()).restore(copy, "ann")
-    assert workspace.store.versions.head() == 1, "the old file was put back, at the present schema"
+    assert workspace.store.versions.head() == 2, "its number is not given again"
+    texts = [e.text for e in workspace.store.versions.library()]
+    assert texts == ["Read the file."], "the old file was put back, at the present schema"
     publish(workspace, "Another later lesson.")
     assert not unsound(folder)
 
@@ -309,3 +315,93 @@ def test_the_commands_say_where_it_is_and_how_to_go_back(
     elsewhere = CliRunner().invoke(main, ["backup", "--workspace", str(tmp_path / "none")])
     assert elsewhere.exit_code == 2
     assert not (tmp_path / "none").exists()
+
+
+# -- what a restore does not take back -------------------------------------------------------------------
+
+
+def test_no_id_and_no_version_is_given_twice(workspace: Workspace, care: Care) -> None:
+    store = workspace.store
+    made = care.backup(None, "ann")
+    for text in ("Answer with two words.", "Answer with three words."):
+        publish(workspace, text)
+    task = make_tasks(1)[0]
+
+    def run() -> str:
+        return store.runs.create(
+            RunConfig(group_size=2), [task], [0], request="r", kind="recorded", library_version=0, model="m",
+            note="", actor="test",
+        )  # fmt: skip
+
+    gone = {run(), store.jobs.add("run", "R1", {}, "test").id, "E-0002", "E-0003"}
+    versions = [store.versions.get(n) for n in (2, 3)]
+    for _ in range(2):  # the second restore knows what the first one knew
+        done = care.restore(made.path, "ann")
+    assert done.versions == (2, 3)
+    assert [store.versions.get(n).message == v.message for n, v in zip((2, 3), versions, strict=True)] == [
+        False,
+        False,
+    ]
+    publish(workspace, "Answer with four words.")
+    assert store.versions.head() == 4
+    assert [e.id for e in store.versions.library()] == ["E-0001", "E-0004"]
+    assert not gone & {run(), store.jobs.add("run", "R2", {}, "test").id}
+    assert not unsound(workspace.folder)
+
+
+def test_versions_of_another_workspace_are_not_passed_over(
+    workspace: Workspace, care: Care, tmp_path: Path
+) -> None:
+    other = Workspace(tmp_path / "other", ticking())
+    for text in ("One.", "Two.", "Three."):
+        publish(other, text)
+    done = Care(other.folder, ticking()).restore(care.backup(None, "ann").path, "ann")
+    assert done.versions == ()
+    assert other.store.versions.head() == 1
+
+
+def test_a_redaction_outlasts_the_restore_of_a_backup_from_before_it(
+    workspace: Workspace, care: Care
+) -> None:
+    secret = "the code of the door is 4711"
+    publish(workspace, f"Remember: {secret}.")
+    made = care.backup(None, "ann")
+    assert Erasing(workspace).redact([secret], "ann").redactions[0].id == 1
+
+    def winnow(*words: str, stdin: str = "") -> tuple[int, str]:
+        done = CliRunner().invoke(main, [*words, "--workspace", str(workspace.folder)], input=stdin)
+        return done.exit_code, done.output
+
+    code, said = winnow("restore", str(made.path))
+    assert code == 1
+    assert "1 redaction was made after this backup (#1)" in said
+    assert secret in workspace.store.dump(), "a backup gives back what it holds"
+    [known] = workspace.store.redactions.all()
+    assert (known.id, known.proved_at) == (1, None)
+    code, said = winnow("doctor")
+    assert (code, "redaction 1" in said, "--remove-copies" in said) == (1, True, True)
+    code, said = winnow("redact", "--yes", "--remove-copies", stdin=secret)
+    assert code == 0, said
+    [known] = workspace.store.redactions.all()
+    assert known.proved_at is not None, "the same text is the same redaction"
+
+
+def test_going_back_says_that_what_is_kept_holds_the_text(workspace: Workspace, care: Care) -> None:
+    secret = "the code of the door is 4711"
+    publish(workspace, f"Remember: {secret}.")
+    made = care.backup(None, "ann")
+    Erasing(workspace).redact([secret], "ann")
+    kept = care.restore(made.path, "ann").kept
+    assert kept is not None
+    back = care.restore(kept, "ann")
+    assert (back.redactions, back.held) == ((), (1,)), "before-restore-...-2 holds it"
+    assert secret not in workspace.store.dump()
+
+
+def test_where_what_was_there_cannot_be_read_it_is_said_that_nothing_is_known(
+    workspace: Workspace, care: Care
+) -> None:
+    made = care.backup(None, "ann")
+    workspace.store.tasks._database.close()
+    (workspace.folder / "winnow.db").write_bytes(b"nonsense" * 1000)
+    assert not care.restore(made.path, "ann").compared

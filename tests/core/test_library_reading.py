@@ -487,3 +487,17 @@ def test_a_dead_lesson_is_listed_and_found_when_it_is_asked_for(workspace: Works
     assert as_json(workspace, "library", "list", "--status", "all")["total"] == 2
     _, out = winnow(workspace, "library", "list", "--status", "all")
     assert "deleted" in out
+
+
+def test_the_log_of_an_experience_holds_its_proposals_and_its_versions(workspace: Workspace) -> None:
+    publish(workspace, "Read the file.", "Ask once.")
+    publish(workspace, Modify(experience_id="E-0001", text="Read the file twice."))
+    propose(workspace, Modify(experience_id="E-0001", text="Read it."), "Count to ten.")
+    events = as_json(workspace, "log", "--subject", "E-0001")
+    told = [(e["kind"], e["subject"]) for e in events]
+    assert told[0] == ("proposal.made", "P-0004")
+    assert ("version.published", "2") in told
+    assert {subject for _, subject in told} == {"P-0001", "P-0003", "P-0004", "1", "2"}
+    page, total = workspace.store.events.page(subject="E-0001", kind="proposal", limit=2)
+    assert ([e.subject for e in page], total) == (["P-0004", "P-0003"], 7)
+    assert workspace.store.events.newest(9, subject="E-0001", before=1) == []

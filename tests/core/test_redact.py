@@ -184,7 +184,9 @@ def test_a_dry_run_counts_and_changes_nothing(workspace: Workspace) -> None:
     assert [f.file for f in done.left] == ["logs/worker.log"]
     assert workspace.store.dump() == dump
     real = redact(workspace, SECRET)
-    assert real.places == done.places
+    for name in ("places", "experiences", "version", "proposals"):
+        assert getattr(real, name) == getattr(done, name), name
+    assert (done.experiences, done.version, done.proposals) == (("E-0001",), 3, ("P-0003",))
 
 
 def test_words_that_can_be_searched_for_are_gone_from_the_index(workspace: Workspace) -> None:
