@@ -190,9 +190,14 @@ def unfit(text: str) -> Unfit | None:
         return Unfit(f"holds {A_SECRET}", "name the variable or the place that it is read from instead")
     if names_a_home(text):
         return Unfit("names a path in somebody's home folder", "name it from ~ or from the project's folder")
-    if _TOMBSTONE.search(text):
+    if holds_tombstone(text):
         return Unfit("holds the mark of a redaction", "write what it is to say without it")
     return None
+
+
+def holds_tombstone(text: str) -> bool:
+    """Whether something was redacted in a text, and this stands in its place."""
+    return _TOMBSTONE.search(text) is not None
 
 
 def holds_secret(value: Any) -> bool:

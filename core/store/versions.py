@@ -13,6 +13,7 @@ from typing import Literal
 from core.errors import NotFoundError, StaleVersionError
 from core.experience import Experience, Version
 from core.library import Library
+from core.packs.content import holds_tombstone
 from core.store.database import Database, Row
 from core.store.events import Events
 from core.store.lasting import given
@@ -246,12 +247,22 @@ class Versions:
         )
 
     def as_of(self, library: Library, head: Library) -> Library:
-        """The library that a rollback to `library` gives: later experiences are deleted, never forgotten."""
+        """The library that a rollback to `library` gives: later experiences are deleted, never forgotten.
+
+        So are those whose text was redacted since (`redacted`): a tombstone teaches nobody.
+        """
         states = dict(library.experiences)
+        for experience_id in redacted(library):
+            states[experience_id] = states[experience_id].model_copy(update={"status": "deleted"})
         for experience in head.experiences.values():
             if experience.id not in states:
                 states[experience.id] = experience.model_copy(update={"status": "deleted"})
         return Library.of(states.values(), head.version)
+
+
+def redacted(library: Library) -> tuple[str, ...]:
+    """Live experiences of an earlier version in whose text something was redacted since."""
+    return tuple(e.id for e in library if holds_tombstone(e.text))
 
 
 def _differs(before: Experience | None, after: Experience) -> bool:

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from core.cli import main
 from core.cli.care import _piped
-from core.errors import BusyError, InputError
-from core.experience import Quarantined
+from core.errors import BusyError, InputError, PackError
+from core.experience import Delete, Quarantined
+from core.packs.content import unfit
 from core.rollout import Message, SetAside, Step
 from core.settings import RunConfig
 from core.store.needle import Needle, merged
@@ -187,6 +188,20 @@ def test_a_dry_run_counts_and_changes_nothing(workspace: Workspace) -> None:
     for name in ("places", "experiences", "version", "proposals"):
         assert getattr(real, name) == getattr(done, name), name
     assert (done.experiences, done.version, done.proposals) == (("E-0001",), 3, ("P-0003",))
+
+
+def test_a_rollback_leaves_out_what_was_redacted_and_nothing_ships_it(workspace: Workspace) -> None:
+    publish(workspace, "Log in with zanzibarkey first.", "Ask once.")
+    publish(workspace, Delete(experience_id="E-0002"), "Count to ten.")
+    done = redact(workspace, "zanzibarkey")
+    assert unfit(done.redactions[0].tombstone) is not None
+    workspace.review.rollback(1, "ann")
+    library = workspace.store.versions.library()
+    assert [e.text for e in library] == ["Ask once."]
+    assert library.experiences["E-0001"].status == "deleted"
+    assert workspace.shipping.export("prompt").experiences == 1
+    with pytest.raises(PackError, match="mark of a redaction"):
+        workspace.shipping.export("prompt", 1)
 
 
 def test_words_that_can_be_searched_for_are_gone_from_the_index(workspace: Workspace) -> None:
