@@ -185,6 +185,15 @@ class Experience(Record):
     """Model that the evidence came from; empty where a person wrote the lesson."""
 
 
+BASE_FIELDS = ("kind", "domain")
+"""What of an experience says where it is injected and how it counts there; its change is seen like one of the text."""
+
+
+def fields_of(experience: Experience) -> dict[str, str]:
+    """What a proposal that changes an experience is based on, besides its text."""
+    return {name: getattr(experience, name) for name in BASE_FIELDS}
+
+
 class Finding(Record):
     """One counted contrast between winners (A > 0) and losers (A < 0) (DESIGN 2.5)."""
 
@@ -249,6 +258,9 @@ class Proposal(Record):
     base_version: int = 0
     base_texts: dict[str, str] = Field(default_factory=dict)
     """Text of each target when the proposal was made; another text now makes it stale."""
+    base_fields: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Kind and domain of each target in the base version, likewise: {"E-0007": {"kind": ..., "domain": ...}}; the store
+    looks them up. What was proposed before they were kept has none."""
     confidence: float = START_CONFIDENCE
     learned_on: str = ""
     epoch: int = 0

@@ -8,9 +8,10 @@ import click
 
 from core.cli.credit import credit, earned_lines
 from core.cli.desk import Desk, hidden, plural, table, verb, visible
+from core.cli.differing import difference_lines
 from core.errors import InputError
 from core.experience import KINDS, Add, Delete, Experience, Kind, Merge, Modify, Operation
-from core.review import Difference, differences
+from core.review import differences
 from core.store.versions import ORDERS, Order
 from core.words import count_words
 
@@ -229,19 +230,6 @@ def diff(desk: Desk, before: str, after: str) -> None:
     versions = desk.workspace.store.versions
     found = differences(*versions.changed(versions.resolve(before), versions.resolve(after)))
     desk.answer(found, *difference_lines(found))
-
-
-def difference_lines(found: tuple[Difference, ...]) -> list[str]:
-    """Exact texts, before and after."""
-    if not found:
-        return ["Nothing differs."]
-    lines = []
-    for d in found:
-        lines.append(f"{d.experience_id}{' (' + d.proposal_id + ')' if d.proposal_id else ''}")
-        lines += [f"  - {visible(d.before)}"] if d.before is not None else []
-        lines += [f"  + {visible(d.after)}"] if d.after is not None else []
-        lines += [f"    {name}: {old} -> {new}" for name, (old, new) in d.fields.items()]
-    return lines
 
 
 library.add_command(credit)

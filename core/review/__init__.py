@@ -16,7 +16,7 @@
 
 from core.review.bulk import Decision, Seen, Weighed
 from core.review.claiming import LEASE_MINUTES, MOST_MINUTES
-from core.review.differences import Difference, differences, library_tokens
+from core.review.differences import Difference, DomainTokens, differences, library_tokens
 from core.review.grounds import Grounds, grounds
 from core.review.publishing import Preview
 from core.review.review import Review
@@ -28,6 +28,7 @@ __all__ = [
     "UNDECIDED",
     "Decision",
     "Difference",
+    "DomainTokens",
     "Grounds",
     "Preview",
     "Review",

@@ -56,12 +56,13 @@ class Bulk(Deciding):
             NotFoundError: there is no such proposal.
         """
         stage = Stage(self._store) if decision == "approve" else None
+        twice = _twice(seen)
         return [
             Weighed(
                 proposal=self._store.proposals.get(one.proposal_id),
-                refused=self._refusal(decision, one, actor, stage, force),
+                refused=twice.get(i) or self._refusal(decision, one, actor, stage, force),
             )
-            for one in seen
+            for i, one in enumerate(seen)
         ]
 
     def _refusal(self, decision: Decision, one: Seen, actor: str, stage: Stage | None, force: bool) -> str:
@@ -98,8 +99,10 @@ class Bulk(Deciding):
         Raises:
             ApplyError: one does not fit, or was changed since it was looked at; the first is named.
             BusyError: somebody else holds one.
-            InputError: one is decided already, there is nothing to undo, or a rejection has no reason.
+            InputError: one is named twice or decided already, there is nothing to undo, or a rejection has no reason.
         """
+        if twice := _twice(seen):
+            raise InputError(next(iter(twice.values())))
         with self._store.writing():
             if decision == "approve":
                 stage = Stage(self._store)
@@ -115,3 +118,13 @@ class Bulk(Deciding):
     ) -> list[Proposal]:
         """Stage several proposals as they are now: all of them, or none; see `decide_all`."""
         return self.decide_all("approve", [Seen(i) for i in proposal_ids], actor, reason=reason, force=force)
+
+
+def _twice(seen: Sequence[Seen]) -> dict[int, str]:
+    """What is wrong with those that were named before, by their place."""
+    first: dict[str, int] = {}
+    return {
+        i: f"{one.proposal_id} is named twice: name it once."
+        for i, one in enumerate(seen)
+        if first.setdefault(one.proposal_id, i) != i
+    }

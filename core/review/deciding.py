@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue, ValidationError
 
 from core.errors import ApplyError, InputError
-from core.experience import Delete, Evidence, Operation, Proposal, ProposalStatus, targets_of
+from core.experience import (
+    Delete,
+    Evidence,
+    Experience,
+    Operation,
+    Proposal,
+    ProposalStatus,
+    fields_of,
+    targets_of,
+)
 from core.library import Library
 from core.review.claiming import Claiming, Verb
-from core.review.staging import Stage, stale
+from core.review.staging import GONE, Stage, changed_since, stale
 from core.roles import needs
 from core.store.events import Entry, State
 from core.store.proposals import decided_meanwhile
@@ -120,21 +129,27 @@ class Deciding(Claiming):
             moved = stale(proposal, library)
             if not moved:
                 raise InputError(f"{proposal.id} is not stale: it fits version {library.version} as it is.")
-            texts = {i: _live_text(proposal, i, library) for i in targets_of(proposal.operation)}
-            self._refuse_unseen(texts, version)
+            targets = [_live(proposal, i, library) for i in targets_of(proposal.operation)]
+            self._refuse_unseen(targets, version)
             fresh = proposal if text is None else _with_text(proposal, text)
-            fresh = fresh.model_copy(update={"base_texts": texts, "base_version": library.version})
+            base = {
+                "base_version": library.version,
+                "base_texts": {e.id: e.text for e in targets},
+                "base_fields": {e.id: fields_of(e) for e in targets},
+            }
+            fresh = fresh.model_copy(update=base)
             return self._write(fresh, actor, "proposal.rebased", over, moved=moved, text=text)
 
-    def _refuse_unseen(self, texts: Mapping[str, str], version: int | None) -> None:
-        """Refuse texts that were other ones, or not there, in the version that was looked at."""
+    def _refuse_unseen(self, targets: Sequence[Experience], version: int | None) -> None:
+        """Refuse what was another one, or not there, in the version that was looked at."""
         if version is None:
             return
-        seen = self._store.versions.library(version).experiences
-        for experience_id, text in texts.items():
-            if experience_id not in seen or seen[experience_id].text != text:
+        seen = self._store.versions.library(version)
+        for now in targets:
+            if moved := changed_since({"text": now.text, **fields_of(now)}, now.id, seen):
+                what = "" if moved == GONE else f"The {moved} of "
                 raise ApplyError(
-                    f"The text of {experience_id} changed again since version {version}, which you looked at. "
+                    f"{what}{now.id} changed again since version {version}, which you looked at. "
                     "Look at it as it is now, then decide."
                 )
 
@@ -251,7 +266,7 @@ class Deciding(Claiming):
 
     def _unmoved(self, proposal: Proposal, actor: str, revision: int | None, force: bool) -> str | None:
         if revision is not None and proposal.revision != revision:
-            raise decided_meanwhile(proposal)
+            raise decided_meanwhile(proposal, revision)
         return self._refuse_held(proposal.id, actor, force)
 
     def _decide(
@@ -321,9 +336,9 @@ def _with_text(proposal: Proposal, text: str) -> Proposal:
     return changed
 
 
-def _live_text(proposal: Proposal, experience_id: str, library: Library) -> str:
+def _live(proposal: Proposal, experience_id: str, library: Library) -> Experience:
     try:
-        return library.live(experience_id).text
+        return library.live(experience_id)
     except ApplyError as e:
         raise ApplyError(
             f"{proposal.id} cannot be rebased: {e} Reject it, or propose what you mean anew."

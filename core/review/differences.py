@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Sequence
 
 from pydantic import Field
 
-from core.experience import Experience, Proposal
+from core.experience import BASE_FIELDS, GENERAL, Experience
 from core.injection import estimate_tokens, render
 from core.library import Library
+from core.memory import select
 from core.record import Record
 
-SHOWN = ("kind", "domain")
-"""What of an experience matters to a reader besides its text: where it is injected, and how it counts there."""
+EARNED = ("confidence", "uses", "wins")
+"""What an experience earned: it decides which ones are retrieved, and what an audit says of them."""
+
+DOMAINS_WEIGHED = 50
+"""So many of the domains in which most changed have their tokens counted."""
 
 
 class Difference(Record):
@@ -23,41 +28,52 @@ class Difference(Record):
     """Its text; None where it was not live."""
     after: str | None = None
     proposal_id: str | None = None
+    """The proposal that made it what it is after; None where none did (what it earned was counted, say)."""
+    merged_into: str | None = None
+    """The experience that it was merged into, where that is why it is gone."""
     fields: dict[str, tuple[str, str]] = Field(default_factory=dict)
     """What else changed of an experience that is live before and after: {"domain": ("sums", "general")}."""
 
 
-def differences(
-    before: Library, after: Library, why: Mapping[str, Proposal] | None = None
-) -> tuple[Difference, ...]:
-    """What differs between two libraries, by the ids of the experiences; texts are exact.
+class DomainTokens(Record):
+    """Estimated tokens of what is injected for the tasks of one domain."""
 
-    Args:
-        before: the earlier library.
-        after: the later one.
-        why: the proposal behind each change, by the id of the experience.
-    """
+    domain: str
+    """"general": for tasks of any domain without lessons of its own."""
+    before: int
+    after: int
+
+
+def differences(before: Library, after: Library) -> tuple[Difference, ...]:
+    """What differs between two libraries, by the ids of the experiences; texts are exact."""
     found = []
-    for experience_id in sorted({*before.experiences, *after.experiences}):
-        old, new = _live(before, experience_id), _live(after, experience_id)
+    for experience_id in sorted({*before.experiences, *after.experiences}, key=_by_number):
+        was, now = before.experiences.get(experience_id), after.experiences.get(experience_id)
+        old, new = _live(was), _live(now)
         texts = (old.text if old else None, new.text if new else None)
         fields = {
-            name: (getattr(old, name), getattr(new, name))
-            for name in SHOWN
+            name: (_shown(getattr(old, name)), _shown(getattr(new, name)))
+            for name in (*BASE_FIELDS, *EARNED)
             if old and new and getattr(old, name) != getattr(new, name)
         }
         if texts[0] != texts[1] or fields:
-            proposal = (why or {}).get(experience_id)
+            by = now.proposal_id if now and now.proposal_id != (was.proposal_id if was else None) else None
             found.append(
                 Difference(
                     experience_id=experience_id,
                     before=texts[0],
                     after=texts[1],
-                    proposal_id=proposal.id if proposal else None,
+                    proposal_id=by,
+                    merged_into=now.merged_into if old and now and now.status == "merged" else None,
                     fields=fields,
                 )
             )
     return tuple(found)
+
+
+def reads_alike(found: Sequence[Difference]) -> bool:
+    """Whether nothing differs but what was earned, which no rollback takes back."""
+    return all(d.before == d.after and not d.fields.keys() & set(BASE_FIELDS) for d in found)
 
 
 def library_tokens(library: Library) -> int:
@@ -65,6 +81,55 @@ def library_tokens(library: Library) -> int:
     return estimate_tokens(render(list(library)).text)
 
 
-def _live(library: Library, experience_id: str) -> Experience | None:
-    found = library.experiences.get(experience_id)
-    return found if found is not None and found.status == "live" else None
+def domain_tokens(
+    before: Library, after: Library, found: Sequence[Difference], budget_tokens: int
+) -> tuple[DomainTokens, ...]:
+    """What is injected for a task, in each domain that the differences touch; where they touch `general`, in all.
+
+    Chosen as for a task (`core.memory.select`), whose question is not known here: where not all lessons fit, the most
+    confident ones stand for those that it would retrieve.
+
+    Args:
+        before: the earlier library.
+        after: the later one.
+        found: what differs between them.
+        budget_tokens: tokens that the injected text may take.
+    """
+    weights = Counter[str]()
+    for d in found:
+        for library in (before, after):
+            if live := _live(library.experiences.get(d.experience_id)):
+                weights[live.domain] += 1
+    if weights[GENERAL]:
+        weights.update({e.domain for library in (before, after) for e in library})
+    named = sorted(domain for domain, _ in weights.most_common(DOMAINS_WEIGHED) if weights[domain])
+    sides = [_by_domain(before), _by_domain(after)]
+    return tuple(
+        DomainTokens(domain=domain, before=counted[0], after=counted[1])
+        for domain in named
+        for counted in [[_tokens(side, domain, budget_tokens) for side in sides]]
+    )
+
+
+def _by_domain(library: Library) -> dict[str, list[Experience]]:
+    found: dict[str, list[Experience]] = {GENERAL: []}
+    for experience in library:
+        found.setdefault(experience.domain, []).append(experience)
+    return found
+
+
+def _tokens(lessons: dict[str, list[Experience]], domain: str, budget_tokens: int) -> int:
+    candidates = lessons[GENERAL] + (lessons.get(domain, []) if domain != GENERAL else [])
+    return select(candidates, "", domain=domain, budget_tokens=budget_tokens).tokens
+
+
+def _live(experience: Experience | None) -> Experience | None:
+    return experience if experience is not None and experience.status == "live" else None
+
+
+def _by_number(experience_id: str) -> tuple[int, str]:
+    return len(experience_id), experience_id  # E-10000 comes after E-9999
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

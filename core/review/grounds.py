@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from core.errors import NotFoundError
-from core.experience import Experience, Proposal, targets_of, text_of
+from core.experience import BASE_FIELDS, Experience, Merge, Proposal, targets_of, text_of
 from core.extraction.wording import opposed
+from core.library import Library
 from core.record import Record
 from core.store import Store
 from core.store.proposals import Open
@@ -62,6 +63,8 @@ class Grounds(Record):
     """Why little was counted for it; empty where enough was."""
     examples: tuple[Example, ...] = ()
     rivals: tuple[Rival, ...] = ()
+    across: str = ""
+    """Of a merge: that it takes lessons of several domains or kinds together; empty where it does not."""
     near: tuple[NearOne, ...] = ()
     """For a text that is new to the library; by words, no model is asked."""
 
@@ -76,6 +79,7 @@ def grounds(store: Store, proposal: Proposal) -> Grounds:
         thin=thin(proposal),
         examples=tuple(_example(store, i) for i in found.rollout_ids[:EXAMPLES_SHOWN]),
         rivals=rivals(proposal, store.proposals.open()),
+        across=across(proposal, store.versions.library()),
         near=_near(store, proposal),
     )
 
@@ -88,7 +92,7 @@ def origin(proposal: Proposal) -> str:
         case "pack":
             return "imported from another library"
         case "llm":
-            return f"run {proposal.run_id}, by a model"
+            return f"run {proposal.run_id}, by a model" if proposal.run_id else "by a model"
         case "evidence" if proposal.run_id:
             return f"run {proposal.run_id}, by what was counted"
         case _:
@@ -111,6 +115,22 @@ def thin(proposal: Proposal) -> str:
     if min(best.winners, best.losers) < LEAST_SIDE:
         return f"{best.winners} winners and {best.losers} losers are few"
     return ""
+
+
+def across(proposal: Proposal, library: Library) -> str:
+    """Says that a merge takes lessons of several domains or kinds together: the first one's hold for all of them."""
+    if not isinstance(proposal.operation, Merge):
+        return ""
+    found = [library.experiences[i] for i in proposal.operation.experience_ids if i in library.experiences]
+    said = []
+    for name in BASE_FIELDS:
+        values = [getattr(e, name) for e in found]
+        if len(set(values)) > 1:
+            others = ", ".join(
+                f"{e.id} ({v})" for e, v in zip(found[1:], values[1:], strict=True) if v != values[0]
+            )
+            said.append(f"the {name} of {found[0].id}, {values[0]}, takes the place of that of {others}")
+    return " and ".join(said)
 
 
 def rivals(proposal: Proposal, others: list[Open]) -> tuple[Rival, ...]:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.credit import fold
 from core.errors import ApplyError, InputError, StaleVersionError
 from core.experience import Experience, Proposal, Version
 from core.library import Applied, Draft, Library
 from core.record import Record
-from core.review.differences import Difference, differences, library_tokens
+from core.review.differences import (
+    Difference,
+    DomainTokens,
+    differences,
+    domain_tokens,
+    library_tokens,
+    reads_alike,
+)
 from core.review.reverting import reversal
-from core.review.staging import change_of, staged, stale
+from core.review.staging import change_of, refuse_idle, staged, stale
 from core.roles import LOCAL, Role, needs
 from core.store import Store
 from core.store.labels import Expected, Label
+
+UNLIMITED = 1_000_000_000
+"""A token budget that nothing exceeds."""
 
 NAMED = 5
 """So many of the things that moved are named; the others are counted."""
@@ -25,9 +36,29 @@ class Preview(Record):
     parent: int
     proposal_ids: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
+    """What was earned since the parent is counted with it."""
     tokens_before: int = 0
     """Estimated tokens of the whole library's injection text."""
     tokens_after: int = 0
+    budget_tokens: int = 0
+    tokens_by_domain: tuple[DomainTokens, ...] = ()
+    """What is injected for a task within that budget, in the domains that are touched."""
+
+    @classmethod
+    def of(
+        cls, before: Library, after: Library, budget_tokens: int, taken: Sequence[Proposal] = ()
+    ) -> Preview:
+        """What becomes of a library."""
+        found = differences(before, after)
+        return cls(
+            parent=before.version,
+            proposal_ids=tuple(p.id for p in taken),
+            differences=found,
+            tokens_before=library_tokens(before),
+            tokens_after=library_tokens(after),
+            budget_tokens=budget_tokens,
+            tokens_by_domain=domain_tokens(before, after, found, budget_tokens),
+        )
 
 
 class Publishing:
@@ -46,8 +77,19 @@ class Publishing:
         """
         return staged(self._store, only)
 
-    def preview(self, *, parent: int | None = None, only: Sequence[str] | None = None) -> Preview:
+    def preview(
+        self,
+        *,
+        parent: int | None = None,
+        only: Sequence[str] | None = None,
+        budget_tokens: int = UNLIMITED,
+    ) -> Preview:
         """What publishing would do now; nothing is changed.
+
+        Args:
+            parent: the version that was looked at; None takes the newest.
+            only: ids of the approved proposals that are meant; None takes all.
+            budget_tokens: what injected lessons may take at the endpoint that will read them.
 
         Raises:
             InputError: one of those named is not approved.
@@ -57,20 +99,16 @@ class Publishing:
         before = self._store.versions.library()
         self._refuse_moved(before, parent)
         taken = self.staged(only)
-        applied = self._apply(before, taken)
-        return Preview(
-            parent=before.version,
-            proposal_ids=tuple(p.id for p in taken),
-            differences=differences(before, applied.library, dict(zip(applied.touched, taken, strict=True))),
-            tokens_before=library_tokens(before),
-            tokens_after=library_tokens(applied.library),
-        )
+        applied = self._apply(fold(before, self._store.credits.pending()), taken)
+        return Preview.of(before, applied.library, budget_tokens, taken)
 
     @needs("publisher")
     def publish(
         self, message: str, actor: str, *, parent: int | None = None, only: Sequence[str] | None = None
     ) -> Version:
-        """Take all approved proposals into one new version, in one transaction.
+        """Take all approved proposals into one new version, in one transaction, with what lessons earned since.
+
+        Where nothing is approved, what was earned makes a version by itself.
 
         Args:
             message: what the version is about; kept with it.
@@ -79,16 +117,16 @@ class Publishing:
             only: ids of the approved proposals that are taken; None takes all.
 
         Raises:
-            InputError: nothing is approved, or one of those named is not.
+            InputError: nothing is approved and nothing was earned, or one of those named is not approved.
             ApplyError: a proposal does not fit; nothing was published.
             StaleVersionError: the library moved on since `parent`.
         """
         with self._store.writing():
             before = self._store.versions.library()
             taken = self.staged(only)
-            if not taken:
-                raise InputError("Nothing is approved, so there is nothing to publish; see `winnow review`.")
             self._refuse_moved(before, parent)
+            if not taken:
+                self._refuse_unearned(before)
             earned = self._store.credits.fold(before, into=before.version + 1, actor=actor)
             applied = self._apply(earned, taken)
             version = self._store.versions.save(
@@ -96,7 +134,7 @@ class Publishing:
                 applied.library,
                 parent=before.version,
                 author=actor,
-                message=message.strip() or f"Publish {', '.join(p.id for p in taken)}",
+                message=message.strip() or _message(taken),
                 event="version.published",
             )
             for proposal, experience_id in zip(taken, applied.touched, strict=True):
@@ -111,6 +149,18 @@ class Publishing:
                 )
             return self._store.versions.get(version.number)
 
+    def _refuse_unearned(self, before: Library) -> None:
+        """Refuse a version without proposals that would not differ from its parent in what was earned either."""
+        pending = self._store.credits.pending()
+        if differences(before, fold(before, pending)):
+            return
+        why = "and no lesson earned or lost confidence since the newest version"
+        if pending:
+            why = "and what waits to be counted is of lessons that nobody followed or that are no longer live"
+        raise InputError(
+            f"Nothing is approved, {why}: there is nothing to publish; see `winnow review list`."
+        )
+
     def _apply(self, before: Library, taken: Sequence[Proposal]) -> Applied:
         draft = Draft(before, self._store.versions.next_number())
         touched = []
@@ -120,6 +170,7 @@ class Publishing:
                     f"A staged proposal is stale, {proposal.id}: {moved}. Undo it, then publish again."
                 )
             try:
+                refuse_idle(proposal, before)
                 touched.append(draft.take(change_of(proposal)))
             except ApplyError as e:
                 raise ApplyError(f"{proposal.id} does not fit: {e} Undo it, then publish again.") from e
@@ -136,29 +187,44 @@ class Publishing:
         """
         with self._store.writing():
             head = self._store.versions.library()
-            before = self._store.versions.library(number)
-            self._refuse_moved(head, parent)
-            if not differences(before, head):
-                raise InputError(
-                    f"Version {head.version} reads as version {number} did; there is nothing to roll back."
-                )
-            into = head.version + 1
-            earned = self._store.credits.fold(before, into=into, actor=actor, since=before.version)
+            after = self._rolled_back(number, head, parent, actor)
             return self._store.versions.save(
                 head,
-                self._store.versions.as_of(earned, head),
+                after,
                 parent=head.version,
                 author=actor,
                 message=message.strip() or f"Roll back to version {number}",
                 event="version.rolled_back",
             )
 
+    def preview_rollback(
+        self, number: int, *, parent: int | None = None, budget_tokens: int = UNLIMITED
+    ) -> Preview:
+        """What a rollback would do now; nothing is changed. For arguments and errors see `rollback` and `preview`."""
+        try:
+            with self._store.writing():
+                head = self._store.versions.library()
+                raise _Rehearsed(head, self._rolled_back(number, head, parent, ""))
+        except _Rehearsed as seen:  # the transaction that it was tried in is undone
+            return Preview.of(seen.head, seen.after, budget_tokens)
+
+    def _rolled_back(self, number: int, head: Library, parent: int | None, actor: str) -> Library:
+        """The library after a rollback, in the transaction that saves it."""
+        before = self._store.versions.library(number)
+        self._refuse_moved(head, parent)
+        if reads_alike(differences(before, head)):
+            raise InputError(
+                f"Version {head.version} reads as version {number} did; there is nothing to roll back."
+            )
+        earned = self._store.credits.fold(before, into=head.version + 1, actor=actor, since=before.version)
+        return self._store.versions.as_of(earned, head)
+
     @needs("reviewer")
     def revert(self, proposal_id: str, actor: str) -> list[Proposal]:
         """Propose what takes a published proposal back; it is reviewed and published like any other.
 
         Raises:
-            InputError: it is not published, or what it changed was changed again since.
+            InputError: it is not published, what it changed was changed again since, or that is proposed already.
         """
         with self._store.writing():
             proposal = self._store.proposals.get(proposal_id)
@@ -168,6 +234,12 @@ class Publishing:
                 raise InputError(f"{proposal.id} is {proposal.status}, not published{way}.")
             versions = self._store.versions
             made = reversal(proposal, versions.library(proposal.published_in - 1), versions.library())
+            for one in made:
+                if same := self._store.proposals.same(one.operation):
+                    raise InputError(
+                        f"{same.id} proposes already what takes {proposal.id} back (it is {same.status}); "
+                        "nothing was added."
+                    )
             return [self._store.proposals.get(i) for i in self._store.proposals.add(made, actor)]
 
     @needs("publisher")
@@ -214,3 +286,15 @@ class Publishing:
             more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
             moved += f", and {', '.join(changed[:NAMED])}{more} changed since"
         raise StaleVersionError(parent, head.version, moved)
+
+
+class _Rehearsed(Exception):  # noqa: N818  # nothing is wrong
+    """Ends the transaction in which something was tried, with what came of it."""
+
+    def __init__(self, head: Library, after: Library) -> None:
+        super().__init__()
+        self.head, self.after = head, after
+
+
+def _message(taken: Sequence[Proposal]) -> str:
+    return f"Publish {', '.join(p.id for p in taken)}" if taken else "Count what lessons earned"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from core.errors import ApplyError, InputError
-from core.experience import Proposal, ProposalStatus, targets_of
+from core.experience import Modify, Proposal, ProposalStatus, targets_of
 from core.library import Change, Draft, Library
 from core.store import Store
 
 UNDECIDED: tuple[ProposalStatus, ...] = ("proposed", "deferred", "superseded")
 """What a decision can be made on; a superseded proposal may still be brought back by a person."""
+
+GONE = "life"
+"""What changed of a lesson that is not live any more."""
 
 Standing = ProposalStatus | Literal["edited and approved"]
 
@@ -21,12 +24,21 @@ EVERYTHING = 1_000_000
 def stale(proposal: Proposal, library: Library) -> str:
     """Why the proposal no longer fits what it was based on; empty where it does."""
     for experience_id, text in proposal.base_texts.items():
-        now = library.experiences.get(experience_id)
-        if now is None or now.status != "live":
+        base = {"text": text, **proposal.base_fields.get(experience_id, {})}
+        moved = changed_since(base, experience_id, library)
+        if moved == GONE:
             return f"{experience_id} is not live in version {library.version}"
-        if now.text != text:
-            return f"the text of {experience_id} changed since version {proposal.base_version}"
+        if moved:
+            return f"the {moved} of {experience_id} changed since version {proposal.base_version}"
     return ""
+
+
+def changed_since(base: Mapping[str, str], experience_id: str, library: Library) -> str:
+    """The first field of a lesson that is another one in a library; `GONE` where it is not live there, else empty."""
+    now = library.experiences.get(experience_id)
+    if now is None or now.status != "live":
+        return GONE
+    return next((name for name, was in base.items() if getattr(now, name) != was), "")
 
 
 def standing(proposal: Proposal, library: Library) -> Standing:
@@ -73,6 +85,20 @@ def change_of(proposal: Proposal) -> Change:
     )
 
 
+def refuse_idle(proposal: Proposal, library: Library) -> None:
+    """Refuse a change after which everything is as it was.
+
+    Raises:
+        ApplyError: the proposal gives a lesson the text, kind and domain that it has.
+    """
+    changed = proposal.effective
+    if not isinstance(changed, Modify) or (now := library.experiences.get(changed.experience_id)) is None:
+        return
+    after = {"text": changed.text, "kind": changed.kind or now.kind, "domain": changed.domain or now.domain}
+    if not changed_since(after, now.id, library):
+        raise ApplyError(f"{proposal.id} changes nothing: {now.id} reads so already. Edit it, or reject it.")
+
+
 class Stage:
     """The library, and what is approved on top of it. Lives as long as one transaction."""
 
@@ -81,9 +107,12 @@ class Stage:
         number = store.versions.next_number()
         self._alone = Draft(self.library, number)
         self._together = Draft(self.library, number)
-        self._approved: list[Proposal] = []
         self._by_target: dict[str, Proposal] = {}
         """The first that is staged to change an experience."""
+        self._by_result: dict[str, Proposal] = {}
+        """What made or changed an experience."""
+        self._added: set[str] = set()
+        """Ids of what was put on the stage since, which is not approved yet."""
         for proposal in staged(store):
             if not stale(
                 proposal, self.library
@@ -92,20 +121,20 @@ class Stage:
 
     def _take(self, proposal: Proposal) -> None:
         try:
-            self._together.take(change_of(proposal))
+            made = self._together.take(change_of(proposal))
         except ApplyError as e:
             raise ApplyError(
                 f"{proposal.id}, which is approved already, no longer fits: {e} Undo it first."
             ) from e
-        self._keep(proposal)
+        self._keep(proposal, made)
 
-    def _keep(self, proposal: Proposal) -> None:
-        self._approved.append(proposal)
+    def _keep(self, proposal: Proposal, made: str) -> None:
+        self._by_result[made] = proposal
         for target in targets_of(proposal.operation):
             self._by_target.setdefault(target, proposal)
 
     def add(self, proposal: Proposal) -> None:
-        """Put a proposal on the stage.
+        """Put a proposal on the stage; what is refused is named with its id.
 
         Raises:
             ApplyError: it is stale, changes what another one on the stage changes, or the library cannot take it.
@@ -120,19 +149,41 @@ class Stage:
             )
             raise ApplyError(f"{proposal.id} is stale: {moved}. Reject it, {way}.")
         self._refuse_rival(proposal)
-        self._alone.check(proposal.effective)  # first alone, so that the message names what is live already
+        refuse_idle(proposal, self.library)
         try:
-            self._together.take(change_of(proposal))
+            self._alone.check(
+                proposal.effective
+            )  # first alone, so that the message names what is live already
         except ApplyError as e:
-            rivals = ", ".join(p.id for p in self._approved)
-            raise ApplyError(f"{proposal.id} does not fit what is approved already ({rivals}): {e}") from e
-        self._keep(proposal)
+            raise ApplyError(f"{proposal.id} cannot be approved: {e}") from e
+        try:
+            made = self._together.take(change_of(proposal))
+        except ApplyError as e:
+            raise ApplyError(self._beside(proposal, str(e))) from e
+        self._keep(proposal, made)
+        self._added.add(proposal.id)
+
+    def _beside(self, proposal: Proposal, why: str) -> str:
+        """Why a proposal does not fit beside the others on the stage: one of those says the same."""
+        other = next((p for made, p in self._by_result.items() if made in why), None)
+        if other is None:
+            return f"{proposal.id} does not fit beside what is approved already: {why}"
+        if other.id in self._added:
+            return f"{proposal.id} says the same as {other.id}, and both are named: leave one of them out."
+        return (
+            f"{proposal.id} says the same as {other.id}, which is approved already: reject one of them, or change its"
+            " text."
+        )
 
     def _refuse_rival(self, proposal: Proposal) -> None:
         """Two staged changes of one experience would depend on their order: the reviewer has to choose."""
         for target in sorted(targets_of(proposal.operation)):
             if other := self._by_target.get(target):
+                if other.id in self._added:
+                    raise ApplyError(
+                        f"{other.id} and {proposal.id} both change {target}, and both are named: leave one of them out."
+                    )
                 raise ApplyError(
-                    f"{other.id} is approved already and changes {target} too; "
-                    "publish it or undo it before you approve this one."
+                    f"{proposal.id} cannot be approved yet: {other.id} is approved already and changes {target} too;"
+                    f" publish or undo {other.id} first."
                 )

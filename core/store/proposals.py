@@ -9,10 +9,18 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from core.errors import ApplyError, InputError, NotFoundError
-from core.experience import Proposal, Quarantined
+from core.experience import (
+    BASE_FIELDS,
+    Operation,
+    Proposal,
+    Quarantined,
+    targets_of,
+    text_of,
+)
 from core.record import Record, canonical_json
 from core.store.database import Database, Row
 from core.store.events import Events
+from core.words import normalise
 
 DECIDED = {
     "status",
@@ -28,7 +36,9 @@ DECIDED = {
 
 COLUMNS = "id, run_id, body, extractor, " + ", ".join(sorted(DECIDED))
 
-TOLD = (DECIDED - {"decided_by", "decided_at", "revision"}) | {"base_version", "base_texts"}
+BASE = {"base_version", "base_texts", "base_fields"}
+
+TOLD = (DECIDED - {"decided_by", "decided_at", "revision"}) | BASE
 """What the log tells of a decision, before and after; who, when and the revision stand beside it."""
 
 SET_ASIDE = "quarantine.set_aside"
@@ -36,7 +46,10 @@ SET_ASIDE = "quarantine.set_aside"
 STALE = (
     "status IN ('proposed', 'deferred', 'approved') AND EXISTS (SELECT 1 FROM json_each(body, '$.base_texts') b"
     " LEFT JOIN experience_states s ON s.experience_id = b.key AND s.to_version IS NULL"
-    " WHERE s.status IS NOT 'live' OR s.text IS NOT b.value)"
+    " LEFT JOIN json_each(body, '$.base_fields') f ON f.key = b.key"
+    " WHERE s.status IS NOT 'live' OR s.text IS NOT b.value"
+    " OR s.kind IS NOT coalesce(f.value ->> 'kind', s.kind)"
+    " OR s.domain IS NOT coalesce(f.value ->> 'domain', s.domain))"
 )
 """A proposal that is not decided for good and whose target changed: the same as `core.review.stale`, for many."""
 
@@ -77,7 +90,9 @@ class Proposals:
             for proposal in proposals:
                 number += 1
                 proposal_id = f"P-{number:04d}"
-                made = proposal.model_copy(update={"id": proposal_id})
+                made = proposal.model_copy(
+                    update={"id": proposal_id, "base_fields": self._base_fields(proposal)}
+                )
                 self._database.insert("proposals", proposal_row(made))
                 state = {"made": made.model_dump(mode="json")}
                 self._events.append(
@@ -90,6 +105,18 @@ class Proposals:
                 )
                 ids.append(proposal_id)
         return ids
+
+    def _base_fields(self, proposal: Proposal) -> dict[str, dict[str, str]]:
+        """Kind and domain of what a proposal changes, in the version that it is based on."""
+        if not (targets := targets_of(proposal.operation)):
+            return {}
+        rows = self._database.rows(
+            "SELECT experience_id, kind, domain FROM experience_states"
+            " WHERE experience_id IN (SELECT value FROM json_each(?1)) AND from_version <= ?2"
+            " AND (to_version IS NULL OR to_version > ?2) ORDER BY experience_id",
+            *(json.dumps(targets), proposal.base_version),
+        )
+        return {row["experience_id"]: {name: row[name] for name in BASE_FIELDS} for row in rows}
 
     def quarantine(self, items: Sequence[Quarantined], actor: str = "winnow") -> list[str]:
         """Keep what could not become a proposal; gives the names that it can be called by.
@@ -232,6 +259,17 @@ class Proposals:
         )
         return [Open(**{**row, "targets": tuple(filter(None, json.loads(row["targets"])))}) for row in rows]
 
+    def same(self, operation: Operation) -> Proposal | None:
+        """The first open proposal that does what an operation does, to the same lessons and in the same words."""
+        wanted = _what(operation)
+        told = (operation.op, targets_of(operation), normalise(text_of(operation) or ""))
+        for known in self.open():  # cheaper than whole proposals, of which there may be thousands
+            if (known.op, known.targets, normalise(known.text)) == told:
+                found = self.get(known.id)
+                if _what(found.effective) == wanted:
+                    return found
+        return None
+
     def every(self) -> list[Proposal]:
         """All proposals in the order in which they were made."""
         return [
@@ -258,7 +296,7 @@ class Proposals:
         with self._database.writing():
             before = self.get(proposal.id)
             if before.revision != revision:
-                raise decided_meanwhile(before)
+                raise decided_meanwhile(before, revision)
             self._database.execute(
                 f"UPDATE proposals SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
                 *(*values.values(), proposal.id),
@@ -283,12 +321,23 @@ class Proposals:
         return decided
 
 
-def decided_meanwhile(now: Proposal) -> ApplyError:
-    """That a proposal is another one than the one that was looked at."""
+def decided_meanwhile(now: Proposal, seen: int) -> ApplyError:
+    """That a proposal is another one than that of the revision that was looked at."""
+    if seen > now.revision:
+        return ApplyError(
+            f"{now.id} has no revision {seen}: it is at revision {now.revision}. Look at it again, then decide."
+        )
     who = now.decided_by or "somebody"
     return ApplyError(
         f"{now.id} was changed meanwhile: {who} made it {now.status}. Look at it again, then decide."
     )
+
+
+def _what(operation: Operation) -> tuple[object, ...]:
+    """What makes two operations one; of lessons that say the same in one domain only one can be published."""
+    more = (getattr(operation, "kind", None), getattr(operation, "domain", None))
+    kept = more[1:] if operation.op == "add" else more
+    return operation.op, targets_of(operation), normalise(text_of(operation) or ""), kept
 
 
 def number_of(name: str) -> int:

@@ -37,7 +37,7 @@ def test_a_preview_says_of_each_what_would_come_of_it_and_changes_nothing(five: 
     assert [one.seen for one in weighed] == ALL
     told = [one.refused for one in weighed]
     assert told[:3] == ["", "", ""]
-    assert told[3].startswith("P-0004 is approved already and changes E-0001 too")
+    assert told[3].startswith("P-0004 and P-0005 both change E-0001, and both are named")
     assert "33 words" in told[4]
 
 

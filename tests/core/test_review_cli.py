@@ -62,7 +62,10 @@ def test_a_stale_proposal_is_shown_against_the_new_text_and_rebased(
     publish(workspace, Modify(experience_id="E-0001", text="Another way."))
     assert "stale" in script.lines("review list --status stale")
     shown = script.lines(f"review show {older}")
-    assert shown.index("when this was proposed\nFirst lesson.") < shown.index("E-0001 now\nAnother way.")
+    fields = " (kind strategy, domain sums)\n"
+    assert shown.index(f"when this was proposed{fields}First lesson.") < shown.index(
+        f"E-0001 now{fields}Another way."
+    )
     assert f"winnow review rebase {older}" in script(f"review approve {older}", code=2)["error"]
     assert script(f"review rebase {older}", "--text", "One way, or another.")["base_version"] == 2
     assert script(f"review approve {older} -r tried")[0]["status"] == "approved"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import get_args
 
 import click
 
 from core.cli.desk import Desk, hidden, one_line, plain, plural, table, verb, visible
-from core.experience import MAX_WORDS, OPEN_STATUSES, Proposal, ProposalStatus, targets_of, text_of
+from core.experience import (
+    BASE_FIELDS,
+    MAX_WORDS,
+    OPEN_STATUSES,
+    Proposal,
+    ProposalStatus,
+    fields_of,
+    targets_of,
+    text_of,
+)
 from core.library import Library
 from core.review import Grounds, grounds, stale, standing
 from core.review.grounds import Example
@@ -110,16 +120,39 @@ def _texts(found: Proposal, library: Library) -> list[str]:
     for target in targets_of(found.operation):
         now = library.experiences.get(target)
         there = now.text if now is not None and now.status == "live" else None
-        if target in found.base_texts and there != found.base_texts[target]:
-            lines += [f"--- {target} when this was proposed", visible(found.base_texts[target])]
-        lines += [f"--- {target} now", "(not live)" if there is None else visible(there)]
+        base = found.base_fields.get(target, {})
+        same = now is not None and base.items() <= fields_of(now).items()
+        if target in found.base_texts and (there != found.base_texts[target] or not same):
+            lines += [f"--- {target} when this was proposed{_of(base)}", visible(found.base_texts[target])]
+        if now is None or there is None:
+            lines += [f"--- {target} now", "(not live)"]
+        else:
+            lines += [f"--- {target} now{_of(fields_of(now))}", visible(there)]
     text = text_of(found.effective)
     if text is not None:
         words = count_words(text)
         edited = ", edited by the reviewer" if found.edited_text is not None else ""
         over = f", at most {MAX_WORDS}: shorten it before it can be approved" if words > MAX_WORDS else ""
         lines += [f"--- text ({plural(words, 'word')}{over}{edited})", visible(text), *hidden(text)]
+        lines.append(_placed(found, library))
     return lines
+
+
+def _of(fields: Mapping[str, str]) -> str:
+    told = ", ".join(f"{name} {fields[name]}" for name in BASE_FIELDS if name in fields)
+    return f" ({told})" if told else ""
+
+
+def _placed(found: Proposal, library: Library) -> str:
+    """The kind and domain that a text would have, and what they are now where it changes them."""
+    told = []
+    target = next(iter(targets_of(found.operation)), None)
+    now = library.experiences.get(target) if target else None
+    for name in BASE_FIELDS:
+        was, wanted = getattr(now, name, None), getattr(found.effective, name, None)
+        changes = was is not None and wanted not in (None, was)
+        told.append(f"{name} {was} -> {wanted}" if changes else f"{name} {wanted or was or '-'}")
+    return ", ".join(told)
 
 
 def _rivals(on: Grounds) -> list[str]:
@@ -127,6 +160,8 @@ def _rivals(on: Grounds) -> list[str]:
     for one in on.rivals:
         why = " and ".join([*(["says the same"] if one.same else []), *(f"changes {i}" for i in one.shared)])
         lines.append(f"CONFLICT: {one.proposal_id} ({one.status}, {one.op}) {why}: {one_line(one.text)}")
+    if on.across:
+        lines.append(f"ACROSS: {on.across}.")
     if on.near:
         lines.append("--- nearest in the library, by words")
     for near in on.near:
