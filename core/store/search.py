@@ -56,7 +56,7 @@ class Hit(Record):
         return text
 
 
-class _Term(NamedTuple):
+class Term(NamedTuple):
     text: str
     """Without a quotation mark, unless it is nothing but those."""
     phrase: bool
@@ -102,7 +102,7 @@ class Search:
         Raises:
             InputError: the query holds nothing to search for, or is too long.
         """
-        terms = _terms(query)
+        terms = terms_of(query)
         words = " AND ".join(t.match() for t in terms if t.indexed)
         where = " WHERE s.to_version IS NULL AND (?1 OR s.status = 'live') AND (?2 = '' OR s.kind = ?2)"
         where += " AND (?3 = '' OR s.domain = ?3)"
@@ -121,12 +121,12 @@ class Search:
         rows = self._database.rows(
             f"SELECT {STATE}{source}{where} ORDER BY {order} LIMIT {int(limit)} OFFSET {int(offset)}", *values
         )
-        return [_hit(row, terms) for row in rows], int(total)
+        return [hit_of(row, terms) for row in rows], int(total)
 
     def like(self, text: str, k: int = 5) -> list[Experience]:
         """Live experiences that share words with a text, the most telling words first; no model is asked."""
         words = dict.fromkeys(w for w in _WORDS.findall(_folded(text)[0]) if len(w) > 2 or _APART.match(w))
-        terms = [t for w in list(words)[:64] if (t := _Term(w, True)).indexed]
+        terms = [t for w in list(words)[:64] if (t := Term(w, True)).indexed]
         if not terms:
             return []
         rows = self._database.rows(
@@ -137,7 +137,7 @@ class Search:
         return [Experience(**row) for row in rows]
 
 
-def _terms(query: str) -> list[_Term]:
+def terms_of(query: str) -> list[Term]:
     """The distinct terms of a query.
 
     Raises:
@@ -146,21 +146,21 @@ def _terms(query: str) -> list[_Term]:
     if len(query) > MAX_QUERY:
         raise InputError(f"A search has at most {MAX_QUERY:,} characters; this one has {len(query):,}.")
     query = query.replace("\x00", " ").encode("utf-8", "replace").decode()
-    found = [_Term(m[1], True) if m[2] is None else _Term(m[2], False) for m in _TERM.finditer(query)]
+    found = [Term(m[1], True) if m[2] is None else Term(m[2], False) for m in _TERM.finditer(query)]
     terms = dict.fromkeys(t for t in found if t.text.strip())
     if not terms and query.strip():  # quotes around nothing
-        terms = {_Term(query.strip(), True): None}
+        terms = {Term(query.strip(), True): None}
     if not terms:
         raise InputError("Say what to search for: words, or a phrase in quotes.")
     return list(terms)
 
 
-def _hit(row: Row, terms: Sequence[_Term]) -> Hit:
+def hit_of(row: Row, terms: Sequence[Term]) -> Hit:
     experience = Experience(**row)
     return Hit(experience=experience, marks=tuple(_marks(experience.text, terms)))
 
 
-def _marks(text: str, terms: Sequence[_Term]) -> Iterator[tuple[int, int]]:
+def _marks(text: str, terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
     folded, places = _folded(text)
     spans = sorted(
         (places[m.start()], places[m.end() - 1] + 1)
@@ -179,7 +179,7 @@ def _marks(text: str, terms: Sequence[_Term]) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _pattern(term: _Term) -> str:
+def _pattern(term: Term) -> str:
     if not term.indexed:
         return re.escape(_folded(term.text)[0])
     words = _WORDS.findall(_folded(term.text)[0])

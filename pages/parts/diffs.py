@@ -181,17 +181,19 @@ def _earned(lesson: Experience) -> None:
 
 
 def _near(proposal: Proposal, reading: Reviewing) -> None:
+    if proposal.status != "published":
+        near(text_of(proposal.effective) or "", targets_of(proposal.operation), reading)
+
+
+def near(text: str, without: tuple[str, ...], reading: Reviewing) -> None:
     """What the library says already, nearest first; a warning where it may be the same."""
-    text = text_of(proposal.effective) or ""
-    if proposal.status == "published":
-        return
-    near = reading.near(text, without=targets_of(proposal.operation))
-    if not near.found:
+    there = reading.near(text, without=without)
+    if not there.found:
         frame.note("Nothing in the library is near to it.")
         return
-    by = "shared words" if near.by == "words" else f"stored vectors of {near.by}"
+    by = "shared words" if there.by == "words" else f"stored vectors of {there.by}"
     frame.section("Nearest in the library", f"by {by}")
-    for n, one in enumerate(near.found):
+    for n, one in enumerate(there.found):
         if n and one.similarity < FAR:
             break
         if one.alike:

@@ -2,8 +2,13 @@
 
 import streamlit as st
 
-from pages.parts import frame, proposals, safe, session, words
+from core.experience import MAX_WORDS
+from core.store.library_pages import LibraryPages
+from core.workspace import count_words
+from core.workspace.dossier import dossier
+from pages.parts import by_hand, frame, lesson_life, safe, session, words
 from pages.parts.guard import guard
+from pages.parts.safe import joined
 
 ws = session.workspace()
 frame.back("Library", "pages/review/library.py")
@@ -14,50 +19,59 @@ if not (experience_id := session.asked()):
     )
     st.stop()
 with guard(stop=True):
-    lesson, made_by = ws.review.origin(experience_id)
-    history = ws.store.versions.history(experience_id)
+    found = dossier(ws.store, experience_id)
+lesson = found.experience
 
 fate = {
     "live": "",
-    "deleted": "It was taken out of the library.",
-    "merged": f"It was merged into {lesson.merged_into}.",
+    "deleted": "It was taken out of the library. Its page stays, with all that it said and earned.",
+    "merged": f"It was merged into {lesson.merged_into}. Its page stays, with all that it said and earned.",
 }
 frame.page(
     lesson.id,
     fate[lesson.status] or f"A {words.KIND[lesson.kind]} for {lesson.domain} tasks.",
     crumb="Lesson",
 )
-safe.exact(lesson.text, key="lesson", look="lesson" if lesson.status == "live" else "lesson gone")
-proposals.word_count(lesson.text)
+live = lesson.status == "live"
+safe.exact(lesson.text, key="lesson", look="lesson" if live else "lesson gone")
+safe.html(
+    '<div class="w-chips">{chips}</div>',
+    chips=joined(
+        frame.chip(text, "quiet")
+        for text in (
+            f"{count_words(lesson.text)} of at most {MAX_WORDS} words",
+            lesson.domain,
+            words.KIND[lesson.kind],
+            f"learned on {lesson.learned_on}" if lesson.learned_on else "written by a person or imported",
+            f"born in epoch {lesson.epoch}",
+        )
+    ),
+)
+if live:
+    with st.container(horizontal=True, key="lesson_actions"):
+        for what, label, icon in (
+            ("edit", "Propose an edit", ":material/edit:"),
+            ("out", "Propose to take it out", ":material/remove_circle:"),
+            ("merge", "Merge with …", ":material/merge:"),
+        ):
+            by_hand.opener(label, f"{what} {lesson.id}", f"lesson_{what}", icon)
+    if by_hand.opened(f"edit {lesson.id}"):
+        by_hand.edit_form(ws, lesson)
+    elif by_hand.opened(f"out {lesson.id}"):
+        by_hand.out_form(ws, lesson)
+    elif by_hand.opened(f"merge {lesson.id}"):
+        by_hand.merge_form(ws, lesson)
+elif lesson.merged_into and st.button(
+    safe.label(f"Open {lesson.merged_into}"), key="lesson_keeper", icon=":material/arrow_forward:"
+):
+    frame.go("pages/review/experience.py", id=lesson.merged_into)
 
 left, right = st.columns([3, 2], gap="large")
 with left:
-    frame.section("Where it came from")
-    if not made_by:
-        frame.note("No proposal is recorded for it.")
-    for proposal in made_by:
-        if frame.card(proposal.id, proposals.summary(proposal), f"Open proposal {proposal.id}"):
-            st.switch_page("pages/review/review.py", query_params={"id": proposal.id})
-    frame.section("History", "the newest first; nothing is erased")
-    for start, end, state in reversed(history):
-        safe.html(
-            '<div class="w-chips"><span class="w-chip quiet">version {start}{to}</span>{status}</div>',
-            start=start,
-            to=f" to {end - 1}" if end is not None else " until now",
-            status=frame.chip(state.status, "good" if state.status == "live" else "bad"),
-        )
-        safe.exact(state.text, key=f"history_{start}", look="" if state.status == "live" else "gone")
+    lesson_life.waiting(found)
+    lesson_life.history(found)
+    lesson_life.origin(found, ws)
 with right:
-    if made_by:
-        frame.section("Evidence")
-        proposals.evidence(made_by[0])
-        proposals.examples(made_by[0])
-    frame.section("Use")
-    frame.facts(
-        [
-            ("Confidence", f"{lesson.confidence:.2f}"),
-            ("Uses", lesson.uses),
-            ("Wins", lesson.wins),
-            ("Learned on", lesson.learned_on or "not recorded"),
-        ]
-    )
+    lesson_life.earned(found)
+    lesson_life.held_by(found)
+    lesson_life.given(LibraryPages(ws.store), lesson.id)

@@ -2,68 +2,66 @@
 
 import streamlit as st
 
-from pages.parts import frame, paging, safe, session, words
+from core.store.library_pages import LibraryPages
+from pages.parts import by_hand, frame, paging, session, shelf, tidying, words
 from pages.parts.guard import guard
-from pages.parts.safe import markup
+
+NEW, TIDY = "new", "tidy"
 
 ws = session.workspace()
+pages = LibraryPages(ws.store)
 head = ws.store.versions.head()
-asked = session.asked("version")
 frame.page(
     "Library", "Lessons that a person approved. Every one leads back to the rollouts that it came from."
 )
-with guard(stop=True):
-    library = ws.store.versions.library(int(asked) if asked.isdecimal() else None)
-lessons = list(library)
-if not lessons:
+
+
+def actions() -> None:
+    """What can be done with the library as a whole; each ends in the review."""
+    with st.container(horizontal=True, key="library_actions"):
+        by_hand.opener("New lesson", NEW, "library_new", ":material/add:", primary=True)
+        if head:
+            by_hand.opener("Tidy up", TIDY, "library_tidy", ":material/mop:")
+    if by_hand.opened(NEW):
+        by_hand.new_form(ws, [*pages.facets().domain, *ws.store.tasks.counts()])
+    elif by_hand.opened(TIDY):
+        tidying.panel(ws)
+
+
+if head == 0:
     frame.empty(
         "No lessons yet",
-        "Approve proposals in the review and publish them: they become version 1 of the library."
-        if library.version == head == 0
-        else f"Version {library.version} has no live lessons.",
+        "Approve proposals in the review and publish them: they become version 1 of the library.",
         "Go to the review",
         "pages/review/review.py",
     )
+    actions()
     st.stop()
 
-if library.version != head:
-    safe.html(
-        '<div class="w-warn">{text}</div>', text=f"This is version {library.version}; the newest is {head}."
-    )
-domains = sorted({e.domain for e in lessons})
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    search = st.text_input(
-        "Search",
-        key="library_search",
-        bind="query-params",
-        placeholder="Words of a lesson, or an id",
-        width=340,
-    )
-    domain = st.selectbox(
-        "Domain", ["", *domains], key="library_domain", format_func=lambda d: d or "All", width=200
-    )
-needle = (search or "").casefold()
-found = [
-    e
-    for e in lessons
-    if (not domain or e.domain == domain)
-    and (not needle or needle in e.text.casefold() or needle == e.id.casefold())
-]
-frame.note(f"{words.plural(len(found), 'lesson')} in version {library.version}")
-first = paging.offset("library_page", len(found))
-for lesson in found[first : first + paging.PAGE]:
-    content = markup(
-        '<div class="top"><span class="id">{id}</span><span class="w-chip quiet">{kind}</span>'
-        '<span class="w-chip quiet">'
-        '{domain}</span><span class="end">confidence {confidence}</span></div><div class="w-exact bare" dir="auto" '
-        'style="font:400 1.08rem/1.45 var(--w-serif)">{text}</div><div class="foot">{foot}</div>',
-        id=lesson.id,
-        kind=words.KIND[lesson.kind],
-        domain=lesson.domain,
-        confidence=f"{lesson.confidence:.2f}",
-        text=lesson.text,
-        foot=f"{words.plural(lesson.uses, 'use')}, {words.plural(lesson.wins, 'win')}"
-        + (f" · learned on {lesson.learned_on}" if lesson.learned_on else ""),
-    )
-    if frame.card(lesson.id, content, f"Open lesson {lesson.id}"):
-        st.switch_page("pages/review/experience.py", query_params={"id": lesson.id})
+with guard(stop=True):
+    wanted, number = shelf.chosen(ws, pages)
+shelf.size(ws, number)
+if number != head:
+    with st.container(horizontal=True, vertical_alignment="center", key="library_old"):
+        frame.note(f"This is version {number}; the newest is {head}.")
+        st.button(
+            "Show the newest",
+            key="library_newest",
+            type="tertiary",
+            on_click=session.put,
+            args=("library_version", ""),
+        )
+actions()
+first = paging.wanted("library_page")
+with guard(stop=True):
+    hits, total = pages.page(wanted, limit=paging.PAGE, offset=(first - 1) * paging.PAGE)
+if hits:
+    shelf.rows(hits, pages.records([hit.experience.id for hit in hits]))
+elif shelf.narrowed(wanted):
+    frame.empty("Nothing matches", "No lesson of this version fits the search and the filters.")
+    st.button("Clear them", key="library_clear_all", on_click=shelf.clear_all)
+elif first == 1:
+    frame.empty("An empty version", f"Version {number} has no live lessons.")
+with st.container(horizontal=True, vertical_alignment="center"):
+    frame.note(f"{words.plural(total, 'lesson')} in version {number}")
+    paging.offset("library_page", total)

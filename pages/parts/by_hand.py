@@ -1,0 +1,213 @@
+"""Lessons that a person writes, changes, merges or takes out: each becomes a proposal, as from anywhere else.
+
+What is written stays while other pages are looked at, and when something is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.errors import WinnowError
+from core.experience import GENERAL, KINDS, MAX_WORDS, Experience, Operation
+from core.record import Record
+from core.workspace import Workspace
+from core.workspace.by_hand import propose_by_hand
+from core.workspace.reviewing import Reviewing
+from pages.parts import diffs, frame, proposals, safe, session, words
+
+OPEN = "w_by_hand"
+NEAR = 5
+
+
+class _Op(Record):
+    """What a form makes an operation of."""
+
+    operation: Operation
+
+
+def toggle(what: str) -> None:
+    """Open a form, or close it: "new", or what to do with which lesson."""
+    session.put(OPEN, "" if session.get(OPEN) == what else what)
+
+
+def opened(what: str) -> bool:
+    return session.get(OPEN) == what
+
+
+def opener(label: str, what: str, key: str, icon: str, *, primary: bool = False, why_not: str = "") -> None:
+    """A button that opens a form, or closes it."""
+    why = why_not or session.refusal("reviewer")
+    st.button(
+        safe.label(label),
+        key=key,
+        icon=icon,
+        type="primary" if primary else "secondary",
+        on_click=toggle,
+        args=(what,),
+        disabled=bool(why),
+        help=frame.refused(why),
+    )
+
+
+def new_form(ws: Workspace, domains: Sequence[str]) -> None:
+    """A new lesson."""
+    with st.container(border=True, key="hand_new"):
+        frame.section("A new lesson", f"at most {MAX_WORDS} words: what to do, when, and how")
+        text = _text("hand_text_new", "", "When …, do … first, because …")
+        if text.strip():
+            proposals.word_count(text)
+            safe.warn_hidden(text)
+            diffs.near(text, (), Reviewing(ws.store))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            kind = st.selectbox(
+                "Kind", list(KINDS), key="hand_kind", format_func=words.KIND.__getitem__, width=180
+            )
+            domain = st.selectbox(
+                "Goes with tasks of",
+                list(dict.fromkeys([GENERAL, *domains])),
+                key="hand_domain",
+                format_func=lambda d: "every domain" if d == GENERAL else d,
+                accept_new_options=True,
+                persist_state="session",
+                width=220,
+            )
+            _why()
+        _send(ws, "new", {"op": "add", "kind": kind, "domain": domain or GENERAL})
+
+
+def edit_form(ws: Workspace, lesson: Experience) -> None:
+    """Another text, kind or domain for a lesson."""
+    with st.container(border=True, key="hand_edit"):
+        frame.section("Propose an edit", f"{lesson.id} keeps its id, its history and what it earned")
+        text = _text(f"hand_text_{lesson.id}", lesson.text)
+        diffs_of(lesson.text, text)
+        if text.strip() and text != lesson.text:
+            diffs.near(text, (lesson.id,), Reviewing(ws.store))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            kind = st.selectbox(
+                "Kind",
+                list(KINDS),
+                list(KINDS).index(lesson.kind),
+                key=f"hand_kind_{lesson.id}",
+                format_func=words.KIND.__getitem__,
+                width=180,
+            )
+            domain = st.text_input(
+                "Goes with tasks of", lesson.domain, key=f"hand_domain_{lesson.id}", max_chars=100, width=200
+            )
+            _why()
+        fields = {"kind": None if kind == lesson.kind else kind}
+        fields["domain"] = None if domain in ("", lesson.domain) else domain
+        _send(ws, lesson.id, {"op": "modify", "experience_id": lesson.id, **fields})
+
+
+def out_form(ws: Workspace, lesson: Experience) -> None:
+    """Take a lesson out."""
+    with st.container(border=True, key="hand_out"):
+        frame.section(
+            "Propose to take it out", "its page and its history stay; an undo or a rollback brings it back"
+        )
+        safe.exact(lesson.text, look="gone")
+        _why()
+        _send(ws, "", {"op": "delete", "experience_id": lesson.id})
+
+
+def merge_form(ws: Workspace, lesson: Experience) -> None:
+    """One lesson in place of two or more."""
+    with st.container(border=True, key="hand_merge"):
+        frame.section(
+            "Merge with …", f"{lesson.id} lives on, with the uses and wins of all; the others point to it"
+        )
+        near = {
+            n.experience.id: n
+            for n in Reviewing(ws.store).near(lesson.text, without=(lesson.id,), k=NEAR).found
+        }
+        others = st.multiselect(
+            "Merge it with",
+            list(near),
+            key=f"hand_others_{lesson.id}",
+            accept_new_options=True,
+            placeholder="Near ones are listed; type the id of any other",
+            persist_state="session",
+        )
+        with_ids = [i.strip().upper() for i in others]
+        found = Reviewing(ws.store).queue.experiences(with_ids)
+        text = _text(f"hand_text_merge_{lesson.id}", lesson.text)
+        proposals.word_count(text)
+        safe.warn_hidden(text)
+        for source in (lesson, *(found[i] for i in with_ids if i in found)):
+            safe.html(
+                '<div class="w-source"><span class="id">{of}</span><div class="w-exact" dir="auto">{text}</div></div>',
+                of=source.id,
+                text=diffs.lost_words(source.text, text),
+            )
+        frame.note("Words that the merged lesson does not have are struck out.")
+        _why()
+        if not with_ids:
+            frame.note("Choose at least one other lesson.")
+        _send(ws, f"merge_{lesson.id}", {"op": "merge", "experience_ids": [lesson.id, *with_ids]})
+
+
+def diffs_of(before: str, after: str) -> None:
+    proposals.word_count(after)
+    safe.warn_hidden(after)
+    if after != before:
+        frame.note("What changes, word by word")
+        safe.html('<div class="w-exact diff" dir="auto">{diff}</div>', diff=safe.word_diff(before, after))
+
+
+def _text(key: str, value: str, placeholder: str = "") -> str:
+    return st.text_area(
+        "Lesson",
+        value,
+        key=key,
+        height=90,
+        placeholder=placeholder,
+        persist_state="session",
+        max_chars=20_000,
+    )
+
+
+def _why() -> None:
+    st.text_input("Why (optional)", key="hand_why", persist_state="session", max_chars=500, width=340)
+
+
+def _send(ws: Workspace, text_of: str, fields: dict[str, object]) -> None:
+    with st.container(horizontal=True):
+        st.button(
+            "Send it to review",
+            key="hand_send",
+            type="primary",
+            icon=":material/send:",
+            on_click=_propose,
+            args=(ws, text_of, fields),
+        )
+        st.button("Close", key="hand_close", type="tertiary", on_click=toggle, args=(str(session.get(OPEN)),))
+    frame.note("Nothing changes in the library until somebody approves it and it is published.")
+
+
+def _propose(ws: Workspace, text_of: str, fields: dict[str, object]) -> None:
+    if why := session.refusal("reviewer"):
+        session.flash(why, "bad")
+        return
+    key = f"hand_text_{text_of}"
+    given = {**fields, **({"text": str(session.get(key, "")).strip()} if text_of else {})}
+    if text_of and not given["text"]:
+        session.flash("Write the lesson first; nothing was proposed.", "bad")
+        return
+    try:
+        made = propose_by_hand(
+            ws.store,
+            _Op.read({"operation": given}, where="the lesson").operation,
+            session.me(),
+            ws.comparing,
+            rationale=str(session.get("hand_why") or ""),
+        )
+    except WinnowError as e:
+        session.flash(str(e), "bad")
+        return
+    session.forget(key, "hand_why", OPEN)
+    said = f" {made.rejected}" if made.rejected else ""
+    session.flash(f"{made.proposal.id} waits for review.{said}")
