@@ -296,8 +296,8 @@ class Groups:
             )
         )
 
-    def rollout(self, rollout_id: str) -> Rollout:
-        """One rollout, whole.
+    def rollout(self, rollout_id: str, *, trajectory: bool = True) -> Rollout:
+        """One rollout, whole, or without its messages and steps.
 
         Raises:
             NotFoundError: there is no such rollout.
@@ -306,7 +306,7 @@ class Groups:
         if row is None:
             raise NotFoundError(f"There is no rollout {rollout_id!r} in this workspace.")
         task_id = self._database.value("SELECT task_id FROM groups WHERE id = ?", row["group_id"])
-        return self._rollout(row, task_id, True)
+        return self._rollout(row, task_id, trajectory)
 
     def count_rollouts(self) -> int:
         return int(self._database.value("SELECT count(*) FROM rollouts"))

@@ -30,6 +30,7 @@ from core.store.search import Search
 from core.store.spending import Spending
 from core.store.standing import Standing
 from core.store.tasks import Tasks
+from core.store.trajectories import Trajectories
 from core.store.versions import Versions
 
 VOLATILE = {"at", "imported_at", "created_at", "finished_at", "decided_at", "moved_at", "duration_s", "spent"}
@@ -54,6 +55,7 @@ class Store:
         self.endpoints = Endpoints(self._database, self.events)
         self.spending = Spending(self._database, clock)
         self.groups = Groups(self._database, self.events)
+        self.trajectories = Trajectories(self._database, self.groups)
         self.runs = Runs(self._database, self.events, self.spending)
         self.scores = Scores(self._database, self.events)
         self.calls = Calls(self._database, clock)
