@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.job import Job
 from core.llm.ledger import Entry
 from core.rollout import Task, Usage
 from core.settings import Endpoint, RunConfig, VerifierSpec
 from core.worker import seat
 from core.workspace import Workspace
+from core.workspace.learning import Learning
 from core.workspace.people import UNSIGNED
+from core.workspace.planning import Plan
 from core.workspace.preferences import Caps
 from pages.parts import estimate, pace
 from pages.parts.run_form import plainly
@@ -217,8 +220,13 @@ def test_the_plan_is_counted_once_for_the_same_settings(
 ) -> None:
     page = fine(open_page("new_run"))
     asked: list[RunConfig] = []
-    plan = type(ws.learning).plan
-    monkeypatch.setattr(type(ws.learning), "plan", lambda self, c: asked.append(c) or plan(self, c))
+    plan = Learning.plan
+
+    def counted(self: Learning, config: RunConfig) -> Plan:
+        asked.append(config)
+        return plan(self, config)
+
+    monkeypatch.setattr(Learning, "plan", counted)
     fine(page.run())
     assert asked == []
     page.number_input("run_group_size").set_value(4).run()
@@ -397,9 +405,12 @@ def test_pace_and_time_left_come_from_the_last_minute(ws: Workspace, monkeypatch
     job = ws.jobs.claim("somebody 1 1")
     assert job is not None
     now = 1_000.0
-    monkeypatch.setattr(pace.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     folder = object()
-    at = lambda done: job.model_copy(update={"what": "rollouts", "done": done, "total": 100})  # noqa: E731
+
+    def at(done: int) -> Job:
+        return job.model_copy(update={"what": "rollouts", "done": done, "total": 100})
+
     assert pace.per_minute(folder, at(0)) is None
     now += 60
     assert pace.per_minute(folder, at(12)) == 12
