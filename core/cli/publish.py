@@ -53,6 +53,8 @@ def rollback(desk: Desk, version: str, message: str, parent: int | None, dry_run
     review, number = desk.workspace.review, desk.workspace.store.versions.resolve(version)
     preview = review.preview_rollback(number, parent=parent, budget_tokens=_budget(desk))
     lines = [*difference_lines(preview.differences), *_tokens(preview)]
+    if preview.redacted:
+        lines.append(f"Left out, since their text was redacted: {', '.join(preview.redacted)}.")
     if dry_run:
         desk.answer(_answer(preview, None), *lines, "Nothing was rolled back.")
         return

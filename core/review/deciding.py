@@ -18,6 +18,7 @@ from core.experience import (
     targets_of,
 )
 from core.library import Library
+from core.packs.content import unfit
 from core.review.claiming import Claiming, Verb
 from core.review.staging import GONE, Stage, changed_since, stale
 from core.roles import needs
@@ -328,6 +329,8 @@ def _with_text(proposal: Proposal, text: str) -> Proposal:
         raise InputError(
             f"{proposal.id} deletes {proposal.operation.experience_id}; a delete has no text to edit."
         )
+    if found := unfit(text):
+        raise InputError(f"This cannot be the text of {proposal.id}: it {found.what}; {found.instead}.")
     try:
         changed = proposal.model_copy(update={"edited_text": text})
         _ = changed.effective

@@ -18,10 +18,11 @@ from core.review.differences import (
     reads_alike,
 )
 from core.review.reverting import reversal
-from core.review.staging import change_of, refuse_idle, staged, stale
+from core.review.staging import change_of, refuse_idle, refuse_unfit, staged, stale
 from core.roles import LOCAL, Role, needs
 from core.store import Store
 from core.store.labels import Expected, Label
+from core.store.versions import redacted
 
 UNLIMITED = 1_000_000_000
 """A token budget that nothing exceeds."""
@@ -43,6 +44,8 @@ class Preview(Record):
     budget_tokens: int = 0
     tokens_by_domain: tuple[DomainTokens, ...] = ()
     """What is injected for a task within that budget, in the domains that are touched."""
+    redacted: tuple[str, ...] = ()
+    """Lessons that a rollback leaves out, since their text was redacted."""
 
     @classmethod
     def of(
@@ -171,6 +174,7 @@ class Publishing:
                 )
             try:
                 refuse_idle(proposal, before)
+                refuse_unfit(proposal)
                 touched.append(draft.take(change_of(proposal)))
             except ApplyError as e:
                 raise ApplyError(f"{proposal.id} does not fit: {e} Undo it, then publish again.") from e
@@ -179,6 +183,8 @@ class Publishing:
     @needs("publisher")
     def rollback(self, number: int, actor: str, *, message: str = "", parent: int | None = None) -> Version:
         """Make a new version that reads as version `number` did; nothing is erased, and what was earned since stays.
+
+        Lessons whose text was redacted since are left out.
 
         Raises:
             NotFoundError: there is no such version.
@@ -193,7 +199,7 @@ class Publishing:
                 after,
                 parent=head.version,
                 author=actor,
-                message=message.strip() or f"Roll back to version {number}",
+                message=message.strip() or self._told(number),
                 event="version.rolled_back",
             )
 
@@ -206,13 +212,22 @@ class Publishing:
                 head = self._store.versions.library()
                 raise _Rehearsed(head, self._rolled_back(number, head, parent, ""))
         except _Rehearsed as seen:  # the transaction that it was tried in is undone
-            return Preview.of(seen.head, seen.after, budget_tokens)
+            left_out = {"redacted": self._redacted(number)}
+            return Preview.of(seen.head, seen.after, budget_tokens).model_copy(update=left_out)
+
+    def _redacted(self, number: int) -> tuple[str, ...]:
+        return redacted(self._store.versions.library(number))
+
+    def _told(self, number: int) -> str:
+        gone = self._redacted(number)
+        without = f", without {', '.join(gone)} (redacted)" if gone else ""
+        return f"Roll back to version {number}{without}"
 
     def _rolled_back(self, number: int, head: Library, parent: int | None, actor: str) -> Library:
         """The library after a rollback, in the transaction that saves it."""
         before = self._store.versions.library(number)
         self._refuse_moved(head, parent)
-        if reads_alike(differences(before, head)):
+        if reads_alike(differences(self._store.versions.as_of(before, head), head)):
             raise InputError(
                 f"Version {head.version} reads as version {number} did; there is nothing to roll back."
             )

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from core.errors import ApplyError, InputError
-from core.experience import Modify, Proposal, ProposalStatus, targets_of
+from core.experience import Modify, Proposal, ProposalStatus, targets_of, text_of
 from core.library import Change, Draft, Library
+from core.packs.content import unfit
 from core.store import Store
 
 UNDECIDED: tuple[ProposalStatus, ...] = ("proposed", "deferred", "superseded")
@@ -99,6 +100,18 @@ def refuse_idle(proposal: Proposal, library: Library) -> None:
         raise ApplyError(f"{proposal.id} changes nothing: {now.id} reads so already. Edit it, or reject it.")
 
 
+def refuse_unfit(proposal: Proposal) -> None:
+    """Refuse a text that no lesson may hold, such as one with a key in it.
+
+    Raises:
+        ApplyError: it holds that; the sentence says what to do, and repeats nothing of it.
+    """
+    if found := unfit(text_of(proposal.effective) or ""):
+        raise ApplyError(
+            f"{proposal.id} {found.what}: {found.instead} (winnow review edit {proposal.id} --text ...), or reject it."
+        )
+
+
 class Stage:
     """The library, and what is approved on top of it. Lives as long as one transaction."""
 
@@ -150,6 +163,7 @@ class Stage:
             raise ApplyError(f"{proposal.id} is stale: {moved}. Reject it, {way}.")
         self._refuse_rival(proposal)
         refuse_idle(proposal, self.library)
+        refuse_unfit(proposal)
         try:
             self._alone.check(
                 proposal.effective

@@ -52,6 +52,7 @@ def lasting(path: Path) -> Lasting | None:
             db.execute("SELECT number FROM versions").fetchone()
             first = db.execute("SELECT created_at, author, message FROM versions WHERE number = 1").fetchone()
             found = {kind: max(_highest(db, kind), _before(db, kind)) for kind in NUMBERS}
+            found["quarantine"] = max(found["quarantine"], _set_aside(db))
             return Lasting(found, tuple(_redactions(db)), first)
     except sqlite3.Error:
         return None
@@ -66,6 +67,14 @@ def _highest(db: sqlite3.Connection, kind: str) -> int:
 def _before(db: sqlite3.Connection, kind: str) -> int:
     row = db.execute(GIVEN, (f"$.given.{kind}",)).fetchone()
     return int(row[0] or 0) if row else 0
+
+
+def _set_aside(db: sqlite3.Connection) -> int:
+    """The highest number in the quarantine that the log tells of: a run that is discarded takes its rows away."""
+    told = db.execute(
+        "SELECT max(CAST(substr(subject, 3) AS INTEGER)) FROM events WHERE kind = 'quarantine.set_aside'"
+    ).fetchone()
+    return int(told[0] or 0)
 
 
 def _redactions(db: sqlite3.Connection) -> list[Row]:

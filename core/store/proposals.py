@@ -20,6 +20,7 @@ from core.experience import (
 from core.record import Record, canonical_json
 from core.store.database import Database, Row
 from core.store.events import Events
+from core.store.lasting import given
 from core.words import normalise
 
 DECIDED = {
@@ -86,7 +87,8 @@ class Proposals:
         """Write new proposals in order; their ids are given here and returned."""
         ids = []
         with self._database.writing():
-            number = int(self._database.value("SELECT coalesce(max(number), 0) FROM proposals"))
+            there = int(self._database.value("SELECT coalesce(max(number), 0) FROM proposals"))
+            number = max(there, given(self._database, "proposals"))
             for proposal in proposals:
                 number += 1
                 proposal_id = f"P-{number:04d}"
@@ -146,7 +148,7 @@ class Proposals:
         told = self._database.value(
             "SELECT subject FROM events WHERE kind = ? ORDER BY id DESC LIMIT 1", SET_ASIDE
         )
-        return max(there, number_of(told or ""))
+        return max(there, number_of(told or ""), given(self._database, "quarantine"))
 
     def quarantined(self, limit: int = 200) -> list[Quarantined]:
         rows = self._database.rows(

@@ -100,14 +100,8 @@ def _refuse_unfit(operation: Operation, rationale: str) -> None:
 
 
 def _refuse_again(store: Store, operation: Operation) -> None:
-    wanted = (operation.op, targets_of(operation), normalise(text_of(operation) or ""))
-    for known in store.proposals.open():  # cheaper than whole proposals, of which there may be thousands
-        if (known.op, known.targets, normalise(known.text)) == wanted:
-            same = store.proposals.get(known.id)
-            if _what(same.effective) == _what(operation):
-                raise InputError(
-                    f"{same.id} proposes the same already (it is {same.status}); nothing was added."
-                )
+    if same := store.proposals.same(operation):
+        raise InputError(f"{same.id} proposes the same already (it is {same.status}); nothing was added.")
 
 
 def _rejected(store: Store, operation: Operation) -> Rejected | None:
@@ -116,13 +110,6 @@ def _rejected(store: Store, operation: Operation) -> Rejected | None:
     if text is None:
         return None
     return next((r for r in store.imports.rejected() if normalise(r.text) == normalise(text)), None)
-
-
-def _what(operation: Operation) -> tuple[object, ...]:
-    text = text_of(operation)
-    more = (getattr(operation, "kind", None), getattr(operation, "domain", None))
-    kept = (more[1],) if operation.op == "add" else more
-    return operation.op, targets_of(operation), normalise(text) if text else "", kept
 
 
 def _with_near(written: Written, library: Library, compare: Comparing) -> Written:

@@ -17,6 +17,7 @@ from sqlite_utils import Database as SqliteUtils
 
 from core.cli import main
 from core.errors import BusyError, InputError
+from core.experience import Quarantined
 from core.migrations import MIGRATIONS
 from core.settings import RunConfig
 from core.store import Store
@@ -25,7 +26,7 @@ from core.workspace import Workspace
 from core.workspace.care import Care
 from core.workspace.erasing import Erasing
 from tests.killing import unsound
-from tests.make import add_tasks, make_tasks, publish, ticking
+from tests.make import add_tasks, make_tasks, propose, publish, ticking
 
 
 @pytest.fixture
@@ -333,7 +334,17 @@ def test_no_id_and_no_version_is_given_twice(workspace: Workspace, care: Care) -
             note="", actor="test",
         )  # fmt: skip
 
-    gone = {run(), store.jobs.add("run", "R1", {}, "test").id, "E-0002", "E-0003"}
+    def set_aside() -> str:
+        return store.proposals.quarantine([Quarantined(reason="odd", raw="?")])[0]
+
+    gone = {
+        set_aside(),
+        *propose(workspace, "Ask once."),
+        run(),
+        store.jobs.add("run", "R1", {}, "test").id,
+        "E-0002",
+        "E-0003",
+    }
     versions = [store.versions.get(n) for n in (2, 3)]
     for _ in range(2):  # the second restore knows what the first one knew
         done = care.restore(made.path, "ann")
@@ -345,7 +356,12 @@ def test_no_id_and_no_version_is_given_twice(workspace: Workspace, care: Care) -
     publish(workspace, "Answer with four words.")
     assert store.versions.head() == 4
     assert [e.id for e in store.versions.library()] == ["E-0001", "E-0004"]
-    assert not gone & {run(), store.jobs.add("run", "R2", {}, "test").id}
+    assert not gone & {
+        set_aside(),
+        *propose(workspace, "Ask twice."),
+        run(),
+        store.jobs.add("run", "R2", {}, "test").id,
+    }
     assert not unsound(workspace.folder)
 
 

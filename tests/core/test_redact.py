@@ -195,7 +195,11 @@ def test_a_rollback_leaves_out_what_was_redacted_and_nothing_ships_it(workspace:
     publish(workspace, Delete(experience_id="E-0002"), "Count to ten.")
     done = redact(workspace, "zanzibarkey")
     assert unfit(done.redactions[0].tombstone) is not None
-    workspace.review.rollback(1, "ann")
+    assert workspace.review.preview_rollback(1).redacted == ("E-0001",)
+    made = workspace.review.rollback(1, "ann")
+    assert made.message == "Roll back to version 1, without E-0001 (redacted)"
+    with pytest.raises(InputError, match="nothing to roll back"):
+        workspace.review.rollback(1, "ann")
     library = workspace.store.versions.library()
     assert [e.text for e in library] == ["Ask once."]
     assert library.experiences["E-0001"].status == "deleted"
