@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -47,9 +48,34 @@ def content_hash(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
+PLAIN = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such field",
+    "string_type": "it should be text",
+    "model_type": "it should be an object",
+    "dict_type": "it should be an object",
+    "list_type": "it should be a list",
+    "tuple_type": "it should be a list",
+    "none_required": "it should be null",
+}
+"""What pydantic calls a fault, and what a person does; what is not here is put into words by rule."""
+
+_MANY = re.compile(r"\w+ should have at (least|most) (\d+) (items?|characters?) after validation, not (\d+)")
+
+
+def _reason(kind: str, said: str) -> str:
+    """Why a value does not fit, without the words of the library that found it."""
+    if kind in PLAIN:
+        return PLAIN[kind]
+    if many := _MANY.fullmatch(said):
+        bound, count, _, there = many.groups()
+        return f"it needs at {bound} {count} entries, and has {there}"
+    return re.sub(r"^Input should", "it should", said)
+
+
 def _first_sentence(error: ValidationError, where: str) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "value"
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = _reason(first["type"], first["msg"].removeprefix("Value error, "))
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{where}: {field}: {reason}{more}."

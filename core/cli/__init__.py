@@ -121,11 +121,30 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
 
 
+def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked:
+        return
+    from importlib import metadata
+
+    try:
+        click.echo(f"winnow, version {metadata.version('winnow')}")
+    except metadata.PackageNotFoundError:
+        click.echo("winnow, run from its source without being installed: no version")
+    ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     help=MANUAL,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(package_name="winnow", prog_name="winnow")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     pass

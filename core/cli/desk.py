@@ -14,6 +14,7 @@ import click
 from pydantic import BaseModel
 
 from core.errors import ApplyError, BusyError, InputError, ModelError, WinnowError
+from core.experience import Proposal, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,19 @@ MAX_CONFIG_BYTES = 2**20
 DONE, SET_ASIDE, REFUSED, UNFINISHED, FAULT = 0, 1, 2, 3, 4
 
 
+MAKING = {
+    "app",
+    "demo",
+    "endpoints add",
+    "library propose",
+    "pack import",
+    "restore",
+    "rollouts import",
+    "tasks import",
+}
+"""Commands with which a workspace begins; all others need one that is there, so that a mistyped name makes none."""
+
+
 class Desk:
     """One call of the command line."""
 
@@ -36,9 +50,28 @@ class Desk:
 
     @functools.cached_property
     def workspace(self) -> Workspace:
+        """The workspace that is meant; made where there is none by the commands that begin one.
+
+        Raises:
+            InputError: there is none, and the command does not make one; or the folder cannot be used.
+        """
         from core.workspace import Workspace, workspace_path
 
-        return Workspace(workspace_path(self.folder))
+        folder = workspace_path(self.folder)
+        if not self.there and not folder.is_file() and _command() not in MAKING:
+            raise InputError(
+                f"There is no workspace in {folder}. Name another one with --workspace; `winnow demo` or"
+                " `winnow tasks import FILE` makes one."
+            )
+        return Workspace(folder)
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a workspace already."""
+        from core.workspace import workspace_path
+        from core.workspace.workspace import DATABASE
+
+        return (workspace_path(self.folder) / DATABASE).is_file()
 
     @functools.cached_property
     def who(self) -> str:
@@ -121,6 +154,15 @@ def verb(group: click.Group | None, name: str) -> Callable[[Command], click.Comm
     return wrap
 
 
+def _command() -> str:
+    """The command that runs, by its words: "tasks import"."""
+    words, context = [], click.get_current_context()
+    while context.parent is not None:
+        words.append(context.info_name or "")
+        context = context.parent
+    return " ".join(reversed(words))
+
+
 def _check_text(options: dict[str, object]) -> None:
     """Refuse what the shell passed on and is no text: no file, database or terminal can hold it."""
     from core.importers.source import has_half_surrogates
@@ -155,14 +197,28 @@ def foreign_file(path: Path, most: int) -> bytes:
 
 
 def plain(value: object) -> Any:
-    """A JSON value of a record, of a list of them, or of something that is one already."""
+    """A JSON value of a record, of a list of them, or of something that is one already.
+
+    A proposal has its `effective_text` with it: the reviewer's own, else the proposed one; null for a delete.
+    """
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+        told = value.model_dump(mode="json")
+        inner = {name: getattr(value, name) for name in type(value).model_fields if name in told}
+        told |= {name: plain(v) for name, v in inner.items() if _holds_records(v)}
+        if isinstance(value, Proposal):
+            told["effective_text"] = text_of(value.effective)
+        return told
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return value
+
+
+def _holds_records(value: object) -> bool:
+    return isinstance(value, BaseModel) or (
+        isinstance(value, list | tuple) and any(isinstance(v, BaseModel) for v in value)
+    )
 
 
 def table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> list[str]:

@@ -35,11 +35,11 @@ def set_label(
     desk: Desk, name: str, version: str, protect: bool | None, expected: str | None, force: bool
 ) -> None:
     """Point the label NAME at VERSION: a number, or another label."""
-    workspace = desk.workspace
+    pointing, workspace = _expected(expected), desk.workspace
     with workspace.store.writing():
         number = workspace.store.versions.resolve(version)
         done = workspace.review.set_label(
-            name, number, desk.who, protect=protect, force=force, expected=_expected(expected)
+            name, number, desk.who, protect=protect, force=force, expected=pointing
         )
     desk.answer(done, f"{done.name} points at version {done.version}{_protected(done.protected)}.")
 
@@ -64,7 +64,8 @@ def list_labels(desk: Desk) -> None:
 @FORCE
 def remove(desk: Desk, name: str, expected: str | None, force: bool) -> None:
     """Take a label away; the version stays."""
-    was = desk.workspace.review.remove_label(name, desk.who, force=force, expected=_expected(expected))
+    pointing = _expected(expected)
+    was = desk.workspace.review.remove_label(name, desk.who, force=force, expected=pointing)
     desk.answer(was, f"{was.name} is removed; it pointed at version {was.version}.")
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import click
 
 from core.cli.desk import Desk, one_line, plural, verb
+from core.cli.runs import told
 from core.errors import InputError
+from core.experience import GENERAL, KINDS, Add, Kind
 
 
 @click.group()
 def rollouts() -> None:
-    """Rollouts that were recorded elsewhere; accept or reject outcomes."""
+    """Rollouts that were recorded elsewhere; accept, reject or correct outcomes."""
 
 
 @verb(rollouts, "import")
@@ -48,7 +50,9 @@ def propose(desk: Desk, run_id: str) -> None:
     run = desk.workspace.learning.propose(run_id, desk.who, desk.progress)
     made = run.extraction
     desk.answer(
-        run, f"{plural(made.proposed, 'proposal')} from {run.id}: see `winnow review list`.", *made.notes
+        told(run),
+        f"{plural(made.proposed, 'proposal')} from {run.id}: see `winnow review list`.",
+        *made.notes,
     )
 
 
@@ -82,3 +86,30 @@ def reject(desk: Desk, rollout_ids: tuple[str, ...]) -> None:
 def clear(desk: Desk, rollout_ids: tuple[str, ...]) -> None:
     """Take back what was said of the outcomes of ROLLOUT_IDS."""
     _decided(desk, rollout_ids, None, "cleared")
+
+
+@verb(rollouts, "correct")
+@click.argument("rollout_id")
+@click.option("--text", required=True, help="What should have been done, as a lesson.")
+@click.option("--step", type=click.IntRange(1), default=None, help="The step that it is about, from 1.")
+@click.option("--kind", type=click.Choice(KINDS), default="strategy", show_default=True)
+@click.option("--domain", default=None, help="Default: that of the task.")
+@click.option("--note", default="", help="Anything else; the reviewer sees it.")
+def correct(
+    desk: Desk, rollout_id: str, text: str, step: int | None, kind: Kind, domain: str | None, note: str
+) -> None:
+    """Say what should have been done in a rollout; it waits for a review, with confidence 0.8.
+
+    winnow rollouts correct R1-0001-0 --step 3 --text "Call list_files before read_json."
+    """
+    workspace = desk.workspace
+    task = workspace.store.tasks.find(workspace.store.trajectories.head(rollout_id).task_id)
+    lesson = Add.read(
+        {"text": text, "kind": kind, "domain": domain or (task.domain if task else GENERAL)},
+        where="The lesson",
+    )
+    written = workspace.correcting.correct(rollout_id, lesson, desk.who, step=step, note=note)
+    made = written.proposal.id
+    lines = [f"{made} waits for a review: {one_line(written.proposal.rationale.splitlines()[-1], 200)}"]
+    lines += [note for note in (written.near_note, written.rejected) if note]
+    desk.answer(written, *lines, f"To take it back: winnow review reject {made} -r mistaken")

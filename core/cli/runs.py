@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
-from core.cli.desk import Desk, one_line, plural, table, verb, visible
+from core.cli.desk import Desk, one_line, plain, plural, table, verb, visible
 from core.cli.run import report
 from core.job import ENDED
 from core.record import canonical_json
 from core.rollout import GroupStatus, Run
+
+OF_RECORDED = ("reward",)
+"""Settings of a run that hold for recorded rollouts, too."""
 
 
 @click.group()
@@ -37,7 +40,7 @@ def list_runs(desk: Desk, limit: int) -> None:
         for r in found
     ]
     lines = table(rows, ("run", "kind", "status", "model", "groups", "informative", "proposed", "created"))
-    desk.answer(found, *(lines if found else ["No runs yet: winnow run, or winnow demo."]))
+    desk.answer([told(r) for r in found], *(lines if found else ["No runs yet: winnow run, or winnow demo."]))
 
 
 @verb(runs, "show")
@@ -47,7 +50,7 @@ def show(desk: Desk, run_id: str) -> None:
     run = desk.workspace.store.runs.get(run_id)
     note = [f"Note: {run.note}"] if run.note else []
     lines = [f"{run.id} is {_state(desk, run)}.", *report(run), *_batches(desk, run)]
-    desk.answer(run, *lines, *note, *run.extraction.notes)
+    desk.answer(told(run), *lines, *note, *run.extraction.notes)
 
 
 @verb(runs, "groups")
@@ -130,6 +133,17 @@ def rollout(desk: Desk, rollout_id: str) -> None:
     if found.error:
         lines.append(f"broke off: {found.error}")
     desk.answer(found, *lines)
+
+
+def told(run: Run) -> dict[str, Any]:
+    """A run as JSON; of one that was recorded elsewhere only those settings that it was taken in with.
+
+    It was sampled from no endpoint of ours, at a temperature and with limits that nobody told.
+    """
+    answer: dict[str, Any] = plain(run)
+    if run.kind == "recorded":
+        answer["config"] = {name: answer["config"][name] for name in OF_RECORDED}
+    return answer
 
 
 def _state(desk: Desk, run: Run) -> str:

@@ -54,9 +54,12 @@ def import_tasks(
     Columns are found by their usual names (question, prompt, problem; answer, target, label; ...). Every row
     that cannot become a task is reported with its line and the reason, and kept aside.
     """
+    from core.importers.tasks import read_tasks
+    from core.workspace.intake import would_import
+
     if not file.is_file():
         raise InputError(f"There is no file {file}.")
-    found = desk.workspace.intake.read_tasks(
+    found = read_tasks(
         file,
         name=file.name,
         mapping=_mapping(pairs),
@@ -67,18 +70,18 @@ def import_tasks(
     )
     if not found.rows:
         raise InputError(f"{file.name} holds no rows, so there is nothing to import.")
-    if dry_run:
-        lines = [f"{plural(len(found.tasks), 'task')} would come in from {file.name}; nothing was imported."]
-        lines += [f"  {field} <- {column}" for field, column in found.mapping.items()]
-        lines += _aside([(r.line, r.reason) for r in found.rejected]) + list(found.notes)
-        desk.answer(found, *lines, set_aside=bool(found.rejected))
-        return
-    done = desk.workspace.intake.add_tasks(found, file.name, desk.who)
+    if not dry_run:
+        done = desk.workspace.intake.add_tasks(found, file.name, desk.who)
+    elif desk.there:
+        done = desk.workspace.intake.weigh_tasks(found, file.name)
+    else:  # to look at a file makes no workspace
+        done = would_import(found, file.name)
     lines = [
-        f"{plural(done.added, 'task')} imported from {done.source}"
+        f"{plural(done.added, 'task')} {'would come in' if dry_run else 'imported'} from {done.source}"
         + (f"; {done.known} already there" if done.known else "")
-        + "."
+        + ("; nothing was imported." if dry_run else ".")
     ]
+    lines += [f"  {field} <- {column}" for field, column in done.mapping.items()] if dry_run else []
     if done.duplicates:
         lines.append(f"{plural(done.duplicates, 'row')} repeated another one word for word.")
     if done.same_text:

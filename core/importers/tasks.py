@@ -37,6 +37,11 @@ MAX_METADATA = 20_000
 """Characters of one metadata value as JSON; a longer one is cut, and a note says so."""
 
 
+OTHERWISE = "--verifier, or a column of that name, says otherwise"
+
+DOMAINS_NAMED = 5
+
+
 class Duplicate(Record):
     """A row that repeats an earlier one."""
 
@@ -105,7 +110,7 @@ def read_tasks(
         data: the file, or its bytes.
         name: what to call it in messages; its ending helps where the content leaves the format open.
         mapping: field of a task -> column, where the usual names do not fit.
-        verifier: for rows that name none; without it one is guessed for the file, and a note says which.
+        verifier: for rows that name none; without it one is guessed for each domain, and a note says which.
         domain: for rows that name none (else "general").
         split: for all rows, whatever they say themselves.
         shares: of train, trial and final among the rows that name no split.
@@ -220,21 +225,9 @@ def _as_object(text: str) -> Any:
 
 
 def _settle_verifiers(drafts: list[_Draft], given: VerifierSpec | None, notes: list[str]) -> None:
-    """Give each draft its verifier: its own, else the one that was asked for, else a guess for the file."""
+    """Give each draft its verifier: its own, else the one that was asked for, else a guess for its domain."""
     open_ones = [d for d in drafts if d.verifier is None]
-    if given is None and open_ones:
-        answers = [_short(d.answer) for d in open_ones if d.answer is not None and d.choices is None]
-        numbers = bool(answers) and all(map(is_number, answers))
-        guess = VerifierSpec(kind="numeric" if numbers else "text")
-        with_choices = sum(d.choices is not None for d in open_ones)
-        if with_choices:
-            notes.append(f"guessed the verifier of {with_choices} rows: choice, since they bring choices")
-        if with_choices < len(open_ones):
-            why = "every answer is a number" if numbers else "the answers are not all numbers"
-            why = why if answers else "no row has an answer"
-            notes.append(
-                f"guessed the verifier of {len(open_ones) - with_choices} rows: {guess.kind}, since {why}"
-            )
+    guesses = _guessed(open_ones, notes) if given is None else {}
     unlisted = 0
     for draft in open_ones:
         if given is not None:
@@ -244,13 +237,41 @@ def _settle_verifiers(drafts: list[_Draft], given: VerifierSpec | None, notes: l
             draft.verifier = VerifierSpec(kind="choice", options={"choices": listed})
             unlisted += not all(normalise(c) in normalise(draft.question) for c in draft.choices)
         else:
-            draft.verifier = guess
+            draft.verifier = guesses[draft.domain]
     if unlisted:
         notes.append(
             f"{unlisted} questions do not list their choices; write them into the question if the model must see them"
         )
     _fill_choices(drafts)
     _cut_solutions(drafts, notes)
+
+
+def _guessed(drafts: list[_Draft], notes: list[str]) -> dict[str, VerifierSpec]:
+    """A guess for each domain, from its answers; a note says what was guessed, why, and how to say otherwise."""
+    if with_choices := sum(d.choices is not None for d in drafts):
+        notes.append(
+            f"guessed the verifier of {with_choices} rows: choice, since they bring choices; {OTHERWISE}"
+        )
+    domains: dict[str, list[_Draft]] = {}
+    for draft in drafts:
+        if draft.choices is None:
+            domains.setdefault(draft.domain, []).append(draft)
+    guesses: dict[str, VerifierSpec] = {}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for domain, rows in domains.items():
+        answers = [_short(d.answer) for d in rows if d.answer is not None]
+        numbers = bool(answers) and all(map(is_number, answers))
+        why = "every answer is a number" if numbers else "the answers are not all numbers"
+        guesses[domain] = VerifierSpec(kind="numeric" if numbers else "text")
+        alike.setdefault((guesses[domain].kind, why if answers else "no row has an answer"), []).append(
+            domain
+        )
+    for (kind, why), named in alike.items():
+        count = sum(len(domains[domain]) for domain in named)
+        shown = ", ".join(named[:DOMAINS_NAMED]) + (" and others" if len(named) > DOMAINS_NAMED else "")
+        of = f" of {shown}" if len(alike) > 1 else ""
+        notes.append(f"guessed the verifier of {count} rows{of}: {kind}, since {why}; {OTHERWISE}")
+    return guesses
 
 
 def _fill_choices(drafts: list[_Draft]) -> None:

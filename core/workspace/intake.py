@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from core.errors import InputError
 from core.executor import LocalExecutor
@@ -46,7 +48,11 @@ class TasksImported(Record):
     """Put into another split, because a task with the same text is in it."""
     same_text: int = 0
     """Tasks that ask the same as an earlier one of the file under another id; kept, in the same split."""
+    mapping: dict[str, str] = Field(default_factory=dict)
+    """Field of a task -> column that it was read from."""
     notes: tuple[str, ...] = ()
+    dry_run: bool = False
+    """Nothing was imported: this is what would become of the rows."""
 
 
 class RolloutsImported(Record):
@@ -131,24 +137,22 @@ class Intake:
         self, file: TaskFile, source: str, actor: str, progress: Progress = silent
     ) -> TasksImported:
         """Import what `read_tasks` found, in one transaction; rows that did not fit are kept aside."""
-        aside = [
-            SetAside(kind="task", source=source, line=r.line, reason=r.reason, raw=r.raw)
-            for r in file.rejected
-        ]
+        aside = _aside(file, source)
         with self._store.writing():
             self._store.tasks.set_aside(aside)
             added = self._store.tasks.add(file.tasks, file.lines, source, actor, progress)
-        return TasksImported(
-            source=source,
-            rows=file.rows,
+        return _imported(
+            file,
+            source,
             added=added.added,
             known=added.known,
-            duplicates=file.rows - len(file.tasks) - len(file.rejected),
             set_aside=(*aside, *added.refused),
             moved=added.moved,
-            same_text=len(file.duplicate_texts),
-            notes=file.notes,
         )
+
+    def weigh_tasks(self, file: TaskFile, source: str) -> TasksImported:
+        """What `add_tasks` would make of what was read; nothing is written."""
+        return would_import(file, source, self._store.tasks.against(file.tasks))
 
     def add_rollouts(
         self, data: bytes | Path, actor: str, *, name: str = "", form: str | None = None
@@ -237,6 +241,49 @@ class Intake:
             moved=moved,
             notes=file.notes,
         )
+
+
+def would_import(file: TaskFile, source: str, against: Against | None = None) -> TasksImported:
+    """What importing a file would make of its rows; without `against` into a workspace that has no tasks."""
+    known, taken = (against.known, against.taken) if against else (frozenset[str](), frozenset[str]())
+    refused = [
+        SetAside(
+            kind="task",
+            source=source,
+            line=line,
+            reason=f"the id {task.id!r} stands for another task in this workspace; give this one another id",
+            raw=task.canonical(),
+        )
+        for task, line in zip(file.tasks, file.lines, strict=True)
+        if task.id in taken
+    ]
+    return _imported(
+        file,
+        source,
+        added=len(file.tasks) - len(known) - len(taken),
+        known=len(known),
+        set_aside=(*_aside(file, source), *refused),
+        moved=tuple(against.moved) if against else (),
+        dry_run=True,
+    )
+
+
+def _aside(file: TaskFile, source: str) -> list[SetAside]:
+    return [
+        SetAside(kind="task", source=source, line=r.line, reason=r.reason, raw=r.raw) for r in file.rejected
+    ]
+
+
+def _imported(file: TaskFile, source: str, **became: Any) -> TasksImported:
+    return TasksImported(
+        source=source,
+        rows=file.rows,
+        duplicates=file.rows - len(file.tasks) - len(file.rejected),
+        same_text=len(file.duplicate_texts),
+        mapping=file.mapping,
+        notes=file.notes,
+        **became,
+    )
 
 
 async def _judged(rollouts: Sequence[Recorded], outside: Outside) -> list[Recorded]:

@@ -48,7 +48,7 @@ def save_proposals(
             _proposal(s.draft, run, library, "superseded", s.reason, epoch) for s in found.superseded
         ]
         ids = store.proposals.add(proposals, actor)
-        store.proposals.quarantine(found.outcome.quarantined)
+        store.proposals.quarantine(found.outcome.quarantined, actor)
         for joined in [*found.outcome.joined, *(_joined(draft, known.id) for draft, known in again)]:
             store.events.append(actor, "proposal.joined", run.id, **joined.model_dump(mode="json"))
         undecided = tuple(sorted({known.id for _, known in again if known.status in WAITING}))

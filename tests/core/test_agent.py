@@ -72,8 +72,8 @@ def test_the_whole_conversation_is_kept_and_calls_can_be_read_in_it() -> None:
     ("call", "error"),
     [
         (("read_file", {"path": "none.txt"}), "FileNotFoundError: there is no file 'none.txt'"),
-        (("read_file", {"path": 7}), "wrong arguments: path: Input should be a valid string."),
-        (("read_file", {"file": "a"}), "wrong arguments: path: Field required (and 1 more)."),
+        (("read_file", {"path": 7}), "wrong arguments: path: it should be text."),
+        (("read_file", {"file": "a"}), "wrong arguments: path: it is missing (and 1 more)."),
         (("read_file", '{"path": '), "the arguments are no JSON"),
         (("read_file", '["a"]'), "the arguments are no JSON object"),
         (("read_file", '{"path": NaN}'), "the arguments are no JSON: NaN is no JSON"),

@@ -116,6 +116,7 @@ def test_a_huge_file_in_the_way_is_not_read(workspace: Workspace, tmp_path: Path
 def test_a_file_that_is_too_large_is_refused_unread(
     tmp_path: Path, words: tuple[str, ...], suffix: str, limit: int
 ) -> None:
+    Workspace(tmp_path / "w")
     file = sparse(tmp_path / f"huge{suffix}", 2**36)
     done = winnow(tmp_path / "w", *words, str(file))
     assert (done.code, done.err.count("\n")) == (2, 1)

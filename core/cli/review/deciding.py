@@ -7,6 +7,7 @@ import click
 from core.cli.desk import Desk, hidden, plural, verb
 from core.cli.review.looking import gist, review
 from core.cli.review.many import Meant, decide, many
+from core.cli.texts import with_text
 from core.words import count_words
 
 REVISION = click.option(
@@ -18,7 +19,7 @@ FORCE = click.option("--force", is_flag=True, help="Although somebody else holds
 
 @verb(review, "approve")
 @many
-@click.option("--text", help="Approve it with this text of your own (one proposal only).")
+@with_text("Approve it with this text of your own (one proposal only).")
 def approve(desk: Desk, meant: Meant, text: str | None) -> None:
     """Approve proposals: they are staged for the next version. Of those named all, or none."""
     publish = "Publish with: winnow publish -m MESSAGE"
@@ -41,18 +42,20 @@ def approve(desk: Desk, meant: Meant, text: str | None) -> None:
 
 @verb(review, "edit")
 @click.argument("proposal_id")
-@click.option("--text", required=True, help="Your own text, exactly as it is to be stored.")
+@with_text("Your own text, exactly as it is to be stored.")
 @REVISION
 @FORCE
-def edit(desk: Desk, proposal_id: str, text: str, revision: int | None, force: bool) -> None:
+def edit(desk: Desk, proposal_id: str, text: str | None, revision: int | None, force: bool) -> None:
     """Give a proposal a text of your own; it still waits for a decision."""
+    if text is None:
+        raise click.UsageError("Give the text with --text TEXT, with --text - or with --text-file FILE.")
     done = desk.workspace.review.edit(proposal_id, text, desk.who, revision=revision, force=force)
     desk.answer(done, f"{done.id} has your text now ({plural(count_words(text), 'word')}).", *hidden(text))
 
 
 @verb(review, "rebase")
 @click.argument("proposal_id")
-@click.option("--text", help="Your own text against the new one; default: the text as it is.")
+@with_text("Your own text against the new one; default: the text as it is.")
 @click.option("--on", "version", type=VERSION, help="Refuse if the text changed again since this version.")
 @REVISION
 @FORCE

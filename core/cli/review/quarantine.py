@@ -6,6 +6,7 @@ import click
 
 from core.cli.desk import Desk, hidden, one_line, table, verb, visible
 from core.cli.review.looking import review
+from core.cli.texts import with_text
 from core.experience import KINDS, Add, Delete, Merge, Modify, Operation
 
 
@@ -42,7 +43,7 @@ def quarantine(desk: Desk, item_id: str | None, run_id: str | None, limit: int, 
 @click.option(
     "--target", "targets", multiple=True, metavar="E-0001", help="What it changes; may be repeated."
 )
-@click.option("--text", help="Your own text, exactly as it is to be stored.")
+@with_text("Your own text, exactly as it is to be stored.")
 @click.option("--kind", type=click.Choice(KINDS))
 @click.option("--domain")
 @click.option("--reason", "-r", default="", help="Why; it is kept with the proposal.")
@@ -68,6 +69,8 @@ def _operation(
     op: str, targets: tuple[str, ...], text: str | None, kind: str | None, domain: str | None
 ) -> Operation:
     told: dict[str, object] = {"op": op}
+    if op == "merge" and len(targets) < 2:
+        raise click.UsageError("A merge needs at least two --target.")
     if op == "merge":
         told["experience_ids"] = targets
     elif op != "add" and len(targets) != 1:
