@@ -12,6 +12,7 @@ import streamlit as st
 from core.rollout import SPLITS
 from core.workspace import Workspace
 from pages.parts import frame, safe, tables, words
+from pages.parts.run_form import plainly
 from pages.parts.safe import joined, markup
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def sums(found: TaskFile, against: Against) -> None:
         keys=keys,
         rows=words.plural(found.rows, "row"),
     )
-    said = [f"{s[:1].upper()}{s[1:].rstrip('.')}." for s in (*found.notes, *_notes(found, against))]
+    notes = (*map(plainly, found.notes), *_notes(found, against))
+    said = [f"{s[:1].upper()}{s[1:].rstrip('.')}." for s in notes]
     safe.html('<ul class="w-notes">{notes}</ul>', notes=joined(markup("<li>{s}</li>", s=s) for s in said))
 
 
