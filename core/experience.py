@@ -29,6 +29,8 @@ START_CONFIDENCE = 0.5
 
 EVIDENCE_CONFIDENCE = 0.7
 
+CORRECTION_CONFIDENCE = 0.8
+
 
 def check_text(text: str) -> str:
     """Refuse what no experience may hold; every other character is kept as it is."""
@@ -222,6 +224,8 @@ class Evidence(Record):
     group_ids: tuple[str, ...] = ()
     rollout_ids: tuple[str, ...] = ()
     """Examples first: winners that show the feature, losers that do not."""
+    steps: dict[str, int] = Field(default_factory=dict)
+    """The step of a rollout, from 1, that it is about, by the id of the rollout; where a person pointed at one."""
     sentence: str = ""
     """The counts in one line: "7 of 8 winners called read_json first, 1 of 9 losers"."""
     features_tried: int = 0
@@ -240,8 +244,9 @@ ProposalStatus = Literal[
 ]
 OPEN_STATUSES: tuple[ProposalStatus, ...] = ("proposed", "deferred", "stale")
 
-Extractor = Literal["evidence", "llm", "person", "pack", "audit"]
-"""Who suggested it: counted evidence, a model, a person, an imported library, an audit of the library."""
+Extractor = Literal["evidence", "llm", "person", "correction", "pack", "audit"]
+"""Who suggested it: counted evidence, a model, a person, a person who corrected a rollout, an imported library, an audit
+of the library."""
 
 
 class Proposal(Record):

@@ -162,6 +162,7 @@ def _origin(origin: Origin) -> Iterator[str]:
 def _who(proposal: Proposal) -> str:
     return {
         "person": "a person",
+        "correction": "a person's correction of a rollout",
         "pack": "an imported pack",
         "llm": "a model",
         "evidence": "counted evidence",

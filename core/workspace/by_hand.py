@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from core.errors import InputError
-from core.experience import Evidence, Operation, Proposal, targets_of, text_of
+from core.experience import START_CONFIDENCE, Evidence, Operation, Proposal, targets_of, text_of
 from core.extraction.wording import opposed
 from core.library import Library, check_fit
 from core.packs.content import A_SECRET, holds_secret, unfit
@@ -52,6 +54,8 @@ def propose_by_hand(
     *,
     rationale: str = "",
     evidence: Evidence | None = None,
+    extractor: Literal["person", "correction"] = "person",
+    confidence: float = START_CONFIDENCE,
 ) -> Written:
     """Make a proposal of an operation that a person wrote; it waits for a review.
 
@@ -62,6 +66,8 @@ def propose_by_hand(
         compare: finds what is near in the library.
         rationale: why; shown to the reviewer.
         evidence: the groups and rollouts that made the person write it, if any.
+        extractor: what the person did: wrote a lesson, or corrected a rollout.
+        confidence: that it starts with.
 
     Raises:
         ApplyError: it names an experience that is not live, its text is too long, or an experience of the same domain
@@ -71,16 +77,17 @@ def propose_by_hand(
     _refuse_unfit(operation, rationale)
     with store.writing():
         library = store.versions.library()
-        check_fit(operation, library)
+        check_fit(operation, library, store.tasks.counts())
         _refuse_again(store, operation)
         before = _rejected(store, operation)
         said = (rationale.strip(), before.sentence if before else "")
         proposal = Proposal(
             id="",  # the store gives it
             operation=operation,
-            extractor="person",
+            extractor=extractor,
             rationale="\n".join(part for part in said if part),
             evidence=evidence or Evidence(),
+            confidence=confidence,
             base_version=library.version,
             base_texts={i: library.live(i).text for i in targets_of(operation)},
             epoch=max((e.epoch for e in library), default=0),

@@ -32,6 +32,7 @@ NEEDS: Mapping[str, Mapping[str, Role]] = {
     "learning": dict.fromkeys(("start", "retry", "cancel", "propose"), "reviewer"),
     "jobs": dict.fromkeys(("enqueue", "resume", "pause", "cancel", "requeue"), "reviewer"),
     "rescoring": {"rescore": "reviewer", "accept": "reviewer"},
+    "correcting": {"correct": "reviewer", "take_back": "reviewer"},
     "auditing": {"audit": "reviewer", "set_n_max": "publisher"},
     "models": {"save": "publisher", "remove": "publisher", "set_role": "publisher"},
     "preferences": {"set_reject_reasons": "publisher", "set_caps": "publisher"},

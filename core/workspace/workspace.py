@@ -20,6 +20,7 @@ from core.store.events import Clock
 from core.store.standing import Margin
 from core.store.store import utc_now
 from core.workspace.auditing import Auditing
+from core.workspace.correcting import Correcting
 from core.workspace.crediting import Crediting
 from core.workspace.intake import Intake
 from core.workspace.learning import Learning
@@ -106,6 +107,7 @@ class Workspace:
         self.people = People(self.store)
         self.review = Review(self.store)
         self.comparing = Comparing(self.store, self.models.embedder)
+        self.correcting = Correcting(self.store, self.comparing)
         self.crediting = Crediting(self.store)
         self.auditing = Auditing(self.store, self.models.embedder)
         self.shipping = Shipping(self.store, self.comparing)

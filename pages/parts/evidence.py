@@ -137,10 +137,12 @@ def _side(advantage: float | None) -> tuple[str, str]:
 
 
 def _step_of(proposal: Proposal, ws: Workspace, rollout_id: str) -> tuple[int, Step | None]:
-    """The step that the first finding names a tool of, else the one that went wrong, else the first."""
+    """The step that it points at or whose tool the first finding names, else one that went wrong, else the first."""
     steps = ws.store.groups.rollout(rollout_id).trajectory.steps
     named = proposal.evidence.findings[0].feature if proposal.evidence.findings else ""
     numbered = list(enumerate(steps, 1))
+    if 1 <= (at := proposal.evidence.steps.get(rollout_id, 0)) <= len(steps):
+        return at, steps[at - 1]
     telling = [pair for pair in numbered if pair[1].tool and pair[1].tool in named]
     wrong = [pair for pair in numbered if pair[1].success is False or pair[1].error]
     return next(iter(telling or wrong or numbered), (0, None))

@@ -42,6 +42,7 @@ EXTRACTOR = {
     "evidence": "counted evidence, no model",
     "llm": "a model's reading of the group",
     "person": "a person",
+    "correction": "a person's correction of a rollout",
     "pack": "an imported pack",
     "audit": "an audit of the library",
 }
