@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from core.errors import NotFoundError
-from core.experience import BASE_FIELDS, Experience, Merge, Proposal, targets_of, text_of
-from core.extraction.wording import opposed
+from core.experience import BASE_FIELDS, Merge, Proposal, targets_of, text_of
 from core.library import Library
 from core.record import Record
+from core.review.near import NearOnes, near
 from core.store import Store
 from core.store.proposals import Open
 from core.words import normalise
@@ -19,14 +19,6 @@ LEAST_SIDE = 5
 
 NEAR_SHOWN = 5
 EXAMPLES_SHOWN = 4
-
-
-class NearOne(Record):
-    """A live experience that shares telling words with the text."""
-
-    experience: Experience
-    opposed: bool
-    """Whether the two surely say opposite things."""
 
 
 class Rival(Record):
@@ -65,13 +57,13 @@ class Grounds(Record):
     rivals: tuple[Rival, ...] = ()
     across: str = ""
     """Of a merge: that it takes lessons of several domains or kinds together; empty where it does not."""
-    near: tuple[NearOne, ...] = ()
-    """For a text that is new to the library; by words, no model is asked."""
+    near: NearOnes = NearOnes()
+    """Lessons that are near to its text, besides those that it changes."""
 
 
 def grounds(store: Store, proposal: Proposal) -> Grounds:
     """Look up what a decision rests on; nothing is changed, and no model is asked."""
-    found = proposal.evidence
+    found, text = proposal.evidence, text_of(proposal.effective)
     return Grounds(
         origin=origin(proposal),
         groups=len(found.group_ids),
@@ -80,7 +72,7 @@ def grounds(store: Store, proposal: Proposal) -> Grounds:
         examples=tuple(_example(store, i) for i in found.rollout_ids[:EXAMPLES_SHOWN]),
         rivals=rivals(proposal, store.proposals.open()),
         across=across(proposal, store.versions.library()),
-        near=_near(store, proposal),
+        near=near(store, text, without=targets_of(proposal.operation), k=NEAR_SHOWN) if text else NearOnes(),
     )
 
 
@@ -89,6 +81,8 @@ def origin(proposal: Proposal) -> str:
     match proposal.extractor:
         case "person":
             return "from the quarantine, by hand" if proposal.raw_reply else "by hand"
+        case "correction":
+            return f"a correction of {', '.join(proposal.evidence.rollout_ids[:1])}, by hand"
         case "pack":
             return "imported from another library"
         case "llm":
@@ -154,15 +148,6 @@ def rivals(proposal: Proposal, others: list[Open]) -> tuple[Rival, ...]:
                 )
             )
     return tuple(sorted(found, key=lambda r: r.status != "approved"))
-
-
-def _near(store: Store, proposal: Proposal) -> tuple[NearOne, ...]:
-    text, targets = text_of(proposal.effective), targets_of(proposal.operation)
-    if not text:
-        return ()
-    found = store.search.like(text, NEAR_SHOWN + len(targets))
-    kept = [e for e in found if e.id not in targets][:NEAR_SHOWN]
-    return tuple(NearOne(experience=e, opposed=opposed(text, e.text)) for e in kept)
 
 
 def _example(store: Store, rollout_id: str) -> Example:

@@ -15,7 +15,7 @@ from core.embedder import MiniLM
 from core.errors import InputError, ModelUnavailableError
 from core.experience import Experience
 from core.extraction.wording import ALIKE, words_of
-from core.similarity import nearest
+from core.similarity import NEAR_COSINE, nearest
 from core.store import Store
 from core.workspace.models import Models
 
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
     from core.llm import Access
     from core.ports import Embedder
-
-NEAR_COSINE = 0.60
-"""From here on two texts may say the same. Of 20 pairs of paraphrased lessons 15 reach it (half of the words, `ALIKE`,
-are shared by none of them), of 760 pairs that say different things 2 do (all-MiniLM-L6-v2; docs/memory.md)."""
 
 MOST_NEW = 1_000
 """Texts without a vector that are embedded on the way; more take minutes, and words have to do."""

@@ -203,9 +203,15 @@ def test_the_version_is_told_also_where_winnow_is_not_installed(
         (Add, {}, "it: text: it is missing."),
         (Add, {"text": "x", "txt": "y"}, "it: txt: there is no such field."),
         (Add, {"text": 7}, "it: text: it should be text."),
-        (Merge, {"experience_ids": ["E-0001"], "text": "x"}, "it: experience_ids: it needs at least 2 entries, and has 1."),
+        (
+            Merge, {"experience_ids": ["E-0001"], "text": "x"},
+            "it: experience_ids: it needs at least 2 entries, and has 1.",
+        ),
         (Merge, {"experience_ids": 7, "text": "x"}, "it: experience_ids: it should be a list."),
-        (Add, {"text": "x", "kind": "y"}, "it: kind: it should be 'strategy', 'tool_selection', 'failure_pattern' or 'convention'."),
+        (
+            Add, {"text": "x", "kind": "y"},
+            "it: kind: it should be 'strategy', 'tool_selection', 'failure_pattern' or 'convention'.",
+        ),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_in_words_of_our_own(record: Any, data: Any, said: str) -> None:

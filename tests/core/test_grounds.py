@@ -8,12 +8,23 @@ import pytest
 from click.testing import CliRunner
 
 from core.cli import main
-from core.experience import Add, Delete, Evidence, Merge, Modify, Proposal, Quarantined
+from core.experience import (
+    Add,
+    Delete,
+    Evidence,
+    Merge,
+    Modify,
+    Proposal,
+    Quarantined,
+    targets_of,
+    text_of,
+)
 from core.review import grounds
-from core.review.grounds import origin, thin
+from core.review.grounds import NEAR_SHOWN, origin, thin
 from core.rollout import Step
 from core.settings import RunConfig
 from core.workspace import Workspace
+from core.workspace.reviewing import Reviewing
 from tests.make import add_tasks, make_evidence, make_group, make_proposal, make_task, propose, publish
 
 
@@ -83,7 +94,7 @@ def test_lessons_that_share_its_words_are_shown_and_those_that_say_the_opposite_
 ) -> None:
     publish(workspace, "Always answer in lowercase letters.", "Count the legs of a horse.")
     [new] = propose(workspace, "Always answer in uppercase letters.")
-    [near] = grounds(workspace.store, workspace.store.proposals.get(new)).near
+    [near] = grounds(workspace.store, workspace.store.proposals.get(new)).near.found
     assert (near.experience.id, near.opposed) == ("E-0001", True)
 
 
@@ -137,3 +148,21 @@ def test_a_quarantined_item_is_shown_whole_with_its_raw_reply_and_the_way_on(wor
     winnow(workspace, "review", "adopt", "Q-0001", "--text", "Meant.")
     assert "It became P-0001." in winnow(workspace, "review", "quarantine", "Q-0001")
     assert json.loads(winnow(workspace, "review", "quarantine", "Q-0001", "--json"))["item"]["raw"] == raw
+
+
+def test_the_command_line_and_the_pages_know_the_same_rivals_and_near_lessons(workspace: Workspace) -> None:
+    publish(workspace, "Always answer in lowercase letters.", "Count the legs of a horse.")
+    [near, mine, other] = propose(
+        workspace,
+        "Always answer in uppercase letters.",
+        Modify(experience_id="E-0001", text="Answer in letters."),
+        Delete(experience_id="E-0001"),
+    )
+    reading = Reviewing(workspace.store)
+    for proposal in map(workspace.store.proposals.get, (near, mine)):
+        told = grounds(workspace.store, proposal)
+        assert [r.id for r in reading.rivals(proposal)] == [r.proposal_id for r in told.rivals if r.shared]
+        text = str(text_of(proposal.effective))
+        assert told.near == reading.near(text, without=targets_of(proposal.operation), k=NEAR_SHOWN)
+    assert [r.id for r in reading.rivals(workspace.store.proposals.get(mine))] == [other]
+    assert "--- nearest in the library, by words" in winnow(workspace, "review", "show", near)

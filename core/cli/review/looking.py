@@ -162,10 +162,11 @@ def _rivals(on: Grounds) -> list[str]:
         lines.append(f"CONFLICT: {one.proposal_id} ({one.status}, {one.op}) {why}: {one_line(one.text)}")
     if on.across:
         lines.append(f"ACROSS: {on.across}.")
-    if on.near:
-        lines.append("--- nearest in the library, by words")
-    for near in on.near:
-        what = " (says the opposite)" if near.opposed else ""
+    if on.near.found:
+        by = "words" if on.near.by == "words" else f"stored vectors of {on.near.by}"
+        lines.append(f"--- nearest in the library, by {by}")
+    for near in on.near.found:
+        what = " (says the opposite)" if near.opposed else " (may say the same)" if near.alike else ""
         lines.append(f"{near.experience.id}{what} {visible(near.experience.text)}")
     return lines
 
