@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.experience import GENERAL, MAX_WORDS, Add, Proposal
+from core.experience import GENERAL, MAX_WORDS, Add, Proposal, same_domain
 from core.extraction.wording import opposed
 from core.importers.source import MAX_RAW, bounded
 from core.packs import Credit, read_library, read_usage
@@ -147,7 +147,7 @@ class Arriving:
             InputError: there is no such form.
         """
         form, found = read_library(data, form)
-        found = _fit(found)
+        found = self._spelled(_fit(found))
         sha256 = hashlib.sha256(data).hexdigest()
         key = content_hash([sha256, form, domain])
         arrived = Arrived(
@@ -177,6 +177,28 @@ class Arriving:
                 made = Import(key=key, actor=actor, **arrived.model_dump(include=set(Import.model_fields)))
                 self._store.imports.add(made, _outcomes(found, new, joined), found.aside)
         return arrived.model_copy(update={"new": tuple(new), "joined": tuple(joined)})
+
+    def _spelled(self, found: ForeignLibrary) -> ForeignLibrary:
+        """Domains that differ from one in use only in case or spaces are that one: a lesson is injected for exactly it."""
+        in_use = dict.fromkeys(
+            [*self._store.tasks.counts(), *(e.domain for e in self._store.versions.library())]
+        )
+        meant = {
+            named: next(one for one in in_use if same_domain(one, named))
+            for named in {lesson.domain for lesson in found.lessons} - {"", *in_use}
+            if any(same_domain(one, named) for one in in_use)
+        }
+        if not meant:
+            return found
+        lessons = [
+            lesson.model_copy(update={"domain": meant.get(lesson.domain, lesson.domain)})
+            for lesson in found.lessons
+        ]
+        notes = [
+            f"the domain {named!r} is taken as {one!r}, which is in use here"
+            for named, one in sorted(meant.items())
+        ]
+        return found.model_copy(update={"lessons": tuple(lessons), "notes": (*found.notes, *notes)})
 
     def _look(self, found: ForeignLibrary) -> _Looked:
         mark = self._mark()

@@ -134,10 +134,10 @@ class Crediting:
         if not pending:
             return []
         library = self._store.versions.library()
-        by_lesson = _by_lesson(library, pending)
+        waiting = by_lesson(library, pending)
         return [
             _told(library.experiences[i], own, own)
-            for i, own in sorted(by_lesson.items())
+            for i, own in sorted(waiting.items())
             if experience_ids is None or i in experience_ids or _any_of(own, experience_ids)
         ]
 
@@ -172,7 +172,7 @@ class Crediting:
 
     def _earned(self, credits: Sequence[Credit]) -> list[Earned]:
         library = self._store.versions.library()
-        own, waiting = (_by_lesson(library, some) for some in (credits, self._store.credits.pending()))
+        own, waiting = (by_lesson(library, some) for some in (credits, self._store.credits.pending()))
         return [_told(library.experiences[i], own[i], waiting[i]) for i in sorted(own)]
 
 
@@ -206,7 +206,7 @@ def _source(kept: KeptEntry) -> str:
     return f"{USAGE}{content_hash([*pack, entry.model, entry.task] if entry.task else key)[:16]}"
 
 
-def _by_lesson(library: Library, credits: Sequence[Credit]) -> defaultdict[str, list[Credit]]:
+def by_lesson(library: Library, credits: Sequence[Credit]) -> defaultdict[str, list[Credit]]:
     """The uses among credits, by the live lesson that they count for."""
     found: defaultdict[str, list[Credit]] = defaultdict(list)
     for credit in credits:

@@ -10,6 +10,7 @@ from core.credit import Credit, credited
 from core.experience import OPEN_STATUSES, Experience, Proposal, targets_of
 from core.record import Record
 from core.store import Store
+from core.workspace.crediting import by_lesson
 from core.workspace.provenance import Provenance, provenance
 
 EVERYTHING = 1_000_000
@@ -122,8 +123,8 @@ def dossier(store: Store, experience_id: str, *, trajectories: bool = False) -> 
     known = provenance(store, experience_id, trajectories=trajectories)
     credits = store.credits.of(experience_id)
     earnings = tuple(_earning(credit, version) for credit, version in credits)
-    pending = [credit for credit, version in credits if version is None]
     head, now = store.versions.head(), known.experience
+    pending = by_lesson(store.versions.library(), store.credits.pending())[experience_id]
     own = [origin.proposal.id for origin in known.origins]
     return Dossier(
         **{name: getattr(known, name) for name in Provenance.model_fields},

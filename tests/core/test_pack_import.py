@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from core.errors import ApplyError, InputError, PackError
-from core.experience import Modify
+from core.experience import Add, Modify
 from core.packs import EXPORTERS
 from core.words import count_words, normalise
 from core.workspace import Workspace
@@ -145,6 +145,14 @@ def test_the_same_words_for_another_domain_are_another_lesson(workspace: Workspa
     publish(workspace, "Answer with the number alone.")
     done = arrive(workspace, json_of(a="Answer with the number alone."), domain="capitals")
     assert (len(done.new), done.joined) == (1, ())
+
+
+def test_a_domain_that_is_in_use_but_for_its_case_is_that_one_and_this_is_said(workspace: Workspace) -> None:
+    publish(workspace, Add(text="Count twice.", kind="strategy", domain="Office work"))
+    done = arrive(workspace, b"text,domain\nSum it up.,office  work\n", "lessons.csv")
+    assert any("'office  work' is taken as 'Office work'" in note for note in done.notes)
+    [new] = done.new
+    assert getattr(workspace.store.proposals.get(new.proposal_id).operation, "domain") == "Office work"  # noqa: B009
 
 
 def test_a_file_without_domains_brings_nothing_that_is_there_under_any(workspace: Workspace) -> None:
