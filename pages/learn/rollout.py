@@ -4,9 +4,10 @@ from functools import partial
 
 import streamlit as st
 
+from core.experience import GENERAL
 from core.workspace import Workspace
 from core.workspace.reading import whole
-from pages.parts import attempt, frame, messages, outline, safe, session, step_view, trace, trace_bar
+from pages.parts import attempt, frame, messages, outline, safe, session, step_view, trace, trace_bar, verdict
 from pages.parts.guard import guard, red_line
 
 QUESTION = 600
@@ -17,6 +18,7 @@ def file_of(ws: Workspace, rollout_id: str) -> bytes:
 
 
 ws = session.workspace()
+said = session.take_flash()
 if not (rollout_id := session.asked()):
     frame.back("Groups", "pages/learn/groups.py")
     frame.page("Rollout", "One attempt at one task.")
@@ -63,21 +65,29 @@ with st.container(key="trace_figures"):
 
 if reading.lines or reading.messages:
     trace.filters(here)
+domain = task.domain if task else GENERAL
 attempt.not_recorded(ws, group, rollout, reading)
 with st.container(key="trace_desk"):
     if here.view == "steps" and here.lines:
         left, right = st.columns([2, 3], gap="medium")
         with left:
             outline.draw(here)
-        with right, st.container(key="trace_step"):
-            step_view.draw(here)
-    elif here.view == "steps" and reading.lines:
-        outline.draw(here)
-    elif reading.messages:
-        messages.draw(here)
+        with right:
+            verdict.form(here, domain)
+            with st.container(key="trace_step"):
+                step_view.draw(here)
+    else:
+        verdict.form(here, domain)
+        if here.view == "steps" and reading.lines:
+            outline.draw(here)
+        elif reading.messages:
+            messages.draw(here)
+verdict.corrections(ws, rollout)
 attempt.answer(reading, rollout, here.find, here.view == "messages")
 attempt.words_of_it(rollout)
 with st.bottom:
+    verdict.said(said)
     trace_bar.keys()
     with st.container(horizontal=True, key="trace_actions", vertical_alignment="center"):
+        verdict.buttons(here)
         trace_bar.ways(here)

@@ -18,7 +18,9 @@ KEYS = (
     ("P", "previous rollout"),
     ("A", "accept the outcome"),
     ("X", "reject the outcome"),
+    ("U", "take that back"),
     ("W", "write what should have been done"),
+    ("Ctrl Enter", "propose it"),
     ("H", "show or hide the keys"),
 )
 

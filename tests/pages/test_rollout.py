@@ -43,7 +43,7 @@ COURSE = (
     bad("save", "PermissionError: no", path="x"),
 )
 TALK = tuple(
-    Message(role=role, content=content)
+    Message.model_validate({"role": role, "content": content})
     for role, content in (
         ("system", "Lessons"),
         ("user", "How much?"),
@@ -137,7 +137,12 @@ def opened(of: str, **query: str) -> AppTest:
 
 def rows(page: AppTest) -> list[int]:
     """Numbers of the steps that the outline shows."""
-    return [int(b.key.removeprefix("open_step_")) for b in page.button if b.key.startswith("open_step_")]
+    return [int(key.removeprefix("open_step_")) for key in keys(page, "open_step_")]
+
+
+def keys(page: AppTest, of: str) -> list[str]:
+    """Keys of the buttons that begin so."""
+    return [b.key for b in page.button if b.key and b.key.startswith(of)]
 
 
 def exact(page: AppTest) -> list[str]:
@@ -228,7 +233,7 @@ def test_of_twenty_megabytes_the_ends_are_shown_and_more_in_steps(ws: Workspace)
     assert [stored[:20_000], stored[-4_000:]] == [t for t in exact(fine(page)) if len(t) > 100]
     for _ in range(2):
         page.button("more_R4-0001-2_1").click().run()
-    assert not [b for b in page.button if b.key == "more_R4-0001-2_1"]
+    assert not keys(page, "more_R4-0001-2_1")
     assert "the file has them all" in html(page)
     assert len(html(page)) < 200_000
 
@@ -249,9 +254,7 @@ def test_hostile_text_is_shown_as_it_is_stored_and_named(ws: Workspace) -> None:
 
 def test_without_steps_the_messages_are_shown_the_history_folded(ws: Workspace) -> None:
     page = opened("R4-0002-0")
-    assert [b.key for b in page.button if b.key.startswith("open_message_")] == [
-        f"open_message_{n}" for n in (1, 2, 3, 4)
-    ]
+    assert keys(page, "open_message_") == [f"open_message_{n}" for n in (1, 2, 3, 4)]
     assert "1841" in exact(page)
     page.button("open_message_2").click().run()
     assert "How much?" in exact(fine(page))
@@ -322,3 +325,64 @@ def test_next_and_previous_rollout_stay_in_the_group(ws: Workspace) -> None:
 def test_without_an_id_or_with_a_wrong_one_there_is_a_way_back(ws: Workspace) -> None:
     assert "No rollout chosen" in html(opened(""))
     assert "This is not here" in html(opened("R9-0001-0"))
+
+
+# --- what a person says of it ---
+
+
+def test_an_outcome_is_accepted_rejected_and_that_taken_back(ws: Workspace) -> None:
+    page = opened("R4-0001-0")
+    page.button("rollout_accept").click().run()
+    assert ws.store.trajectories.head("R4-0001-0").accepted is True
+    assert "Accepted." in html(fine(page))
+    assert page.button("rollout_accept").disabled
+    page.button("rollout_reject").click().run()
+    assert ws.store.trajectories.head("R4-0001-0").accepted is False
+    page.button("rollout_clear").click().run()
+    assert ws.store.trajectories.head("R4-0001-0").accepted is None
+    assert "Taken back." in html(fine(page))
+
+
+def test_what_broke_off_has_no_outcome_to_accept(ws: Workspace) -> None:
+    page = sound(open_page("learn/rollout", "R4-0002-1"))
+    assert page.button("rollout_accept").disabled
+    assert not page.button("rollout_correct").disabled
+
+
+def test_a_correction_is_proposed_from_the_step_and_taken_back(ws: Workspace) -> None:
+    page = opened("R4-0001-0", step="2")
+    page.button("rollout_correct").click().run()
+    page.text_area("correct_text_R4-0001-0").set_value("List the keys of a file before reading one.").run()
+    page.text_input("correct_note_R4-0001-0").set_value("It guessed.").run()
+    page.button("correct_propose").click().run()
+    [made] = ws.correcting.of("R4-0001-0")
+    assert (made.confidence, made.extractor, made.evidence.steps) == (0.8, "correction", {"R4-0001-0": 2})
+    assert made.rationale.startswith("It guessed.\n")
+    shown = html(fine(page))
+    assert f"{made.id} waits for review." in shown
+    assert "about step 2, by ann" in shown
+    page.button(f"take_back_{made.id}").click().run()
+    assert ws.store.proposals.get(made.id).status == "rejected"
+    assert f"{made.id} was taken back." in html(fine(page))
+
+
+def test_a_correction_can_be_about_the_whole_and_a_bad_one_loses_nothing(ws: Workspace) -> None:
+    page = opened("R4-0001-0")
+    page.button("rollout_correct").click().run()
+    page.button("correct_propose").click().run()
+    assert "Write the lesson first" in html(sound(page))
+    page.text_area("correct_text_R4-0001-0").set_value("word " * 40).run()
+    page.button("correct_propose").click().run()
+    assert "40 words" in html(sound(page))
+    assert page.text_area("correct_text_R4-0001-0").value == "word " * 40
+    page.text_area("correct_text_R4-0001-0").set_value("Look before you leap.").run()
+    page.segmented_control("correct_about_R4-0001-0").set_value("whole").run()
+    page.button("correct_propose").click().run()
+    assert "about the whole rollout" in html(fine(page))
+    assert ws.correcting.of("R4-0001-0")[0].evidence.steps == {}
+
+
+def test_a_reader_looks_and_decides_nothing(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINNOW_ROLE", "reader")
+    page = opened("R4-0001-0")
+    assert all(page.button(f"rollout_{name}").disabled for name in ("accept", "reject", "correct"))
