@@ -53,6 +53,10 @@ class Shipping:
         """The forms that a version can be exported in, each with what it is for."""
         return {name: exporter.about for name, exporter in EXPORTERS.items()}
 
+    def replaces(self, form: str) -> bool:
+        """Whether a form can take its place in a file that is there already."""
+        return EXPORTERS[form].place is not None
+
     def content(
         self,
         version: int | None = None,
@@ -60,20 +64,29 @@ class Shipping:
         name: str = "winnow",
         provenance: bool = True,
         domain: str | None = None,
+        least: float = 0.0,
     ) -> PackContent:
-        """What a version ships; with a domain, only what is injected for tasks of that domain.
+        """What a version ships.
+
+        Args:
+            version: which; None is the newest.
+            name: of the pack.
+            provenance: False leaves out who and what the lessons came from.
+            domain: only what is injected for tasks of this domain.
+            least: only lessons of at least this confidence.
 
         Raises:
             NotFoundError: there is no such version.
-            InputError: it has no live experience.
+            InputError: it has no live experience that is meant.
         """
         library = self._store.versions.library(version)
-        ids = {e.proposal_id for e in library if e.proposal_id} if provenance else set()
+        kept = tuple(e for e in library if e.confidence >= least)
+        ids = {e.proposal_id for e in kept if e.proposal_id} if provenance else set()
         content = PackContent.read(
             {
                 "name": name,
                 "version": self._store.versions.get(library.version),
-                "experiences": tuple(library),
+                "experiences": kept,
                 "proposals": {i: self._store.proposals.get(i) for i in sorted(ids)},
                 "include_provenance": provenance,
             },
@@ -82,6 +95,7 @@ class Shipping:
         content = content if domain is None else content.for_domain(domain)
         if not content.experiences:
             of = f" for {domain}" if domain else ""
+            of += f" with a confidence of at least {least:.2f}" if least else ""
             raise InputError(
                 f"Version {library.version} has no experiences{of}, so there is nothing to ship; publish some first."
             )
@@ -95,18 +109,37 @@ class Shipping:
         name: str = "winnow",
         provenance: bool = True,
         domain: str | None = None,
+        least: float = 0.0,
+        existing: bytes | None = None,
     ) -> Exported:
         """One version in one form; the same version gives the same bytes.
+
+        Args:
+            form: one of `forms`.
+            version: see `content`, as for what follows.
+            name: see there.
+            provenance: see there.
+            domain: see there.
+            least: see there.
+            existing: a file that is there already, of which only the marked region is replaced; of other forms none.
 
         Raises:
             InputError: there is no such form, or nothing to ship.
             NotFoundError: there is no such version.
+            PackError: something in it must not be shipped, such as a secret; or the markers of the file are broken.
         """
         if form not in EXPORTERS:
             raise InputError(f"There is no export form {form!r}; there are: {', '.join(EXPORTERS)}.")
-        content = self.content(version, name=name, provenance=provenance, domain=domain)
+        content = self.content(version, name=name, provenance=provenance, domain=domain, least=least)
         exporter = EXPORTERS[form]
-        data = exporter.write(content)
+        if existing is None:
+            data = exporter.write(content)
+        elif exporter.place is not None:
+            data = exporter.place(content, existing)
+        else:
+            raise InputError(
+                f"The form {form} is always a file of its own; it has no place in an existing one."
+            )
         return Exported(
             name=exporter.file_name(content),
             data=data,
