@@ -149,7 +149,7 @@ def _brought(one: Brought) -> None:
 # --- what it earned ---
 
 
-def earned(found: Dossier) -> None:
+def earned(found: Dossier, head: int) -> None:
     now, e = found.experience, found.earned
     frame.section("Use")
     frame.stats(
@@ -182,21 +182,21 @@ def earned(found: Dossier) -> None:
         )
     if chips:
         safe.html('<div class="w-chips">{chips}</div>', chips=joined(chips))
-    over_time(found.history)
+    over_time(found.history, head)
     _earnings(found.earnings)
 
 
-def over_time(states: Sequence[Said]) -> None:
+def over_time(states: Sequence[Said], head: int) -> None:
     """Confidence by version, as steps."""
     if len({s.state.confidence for s in states}) < 2:
         return
     import plotly.graph_objects as go
 
     last = states[-1]
-    x = [s.from_version for s in states] + ([last.from_version + 1] if last.to_version is None else [])
+    x = [s.from_version for s in states] + ([head] if last.from_version < head else [])
     y = [round(s.state.confidence, 4) for s in states]
     told = [f"{s.state.uses} uses, {s.state.wins} wins" for s in states]
-    more = [-1] if last.to_version is None else []
+    more = [-1] if last.from_version < head else []
     figure = go.Figure(
         go.Scatter(
             x=x,

@@ -72,6 +72,6 @@ with left:
     lesson_life.history(found)
     lesson_life.origin(found, ws)
 with right:
-    lesson_life.earned(found)
+    lesson_life.earned(found, ws.store.versions.head())
     lesson_life.held_by(found)
     lesson_life.given(LibraryPages(ws.store), lesson.id)

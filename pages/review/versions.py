@@ -1,14 +1,18 @@
-"""Versions: what each one changed, and a way back that makes a new one."""
+"""Versions: what each one changed, any two beside each other, labels, and a way back that makes a new one."""
+
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from core.experience import Version
-from core.workspace import differences
-from pages.parts import frame, safe, session, words
+from core.store.library_pages import Changes, LibraryPages
+from pages.parts import frame, labels, paging, safe, session, version_diff, words
 from pages.parts.events import when
-from pages.parts.safe import markup
+from pages.parts.guard import guard
+from pages.parts.safe import Markup, joined, markup
 
-SHOWN = 30
+A, B, BACK = "versions_a", "versions_b", "w_versions_back"
+PAGE = 15
 
 ws = session.workspace()
 head = ws.store.versions.head()
@@ -25,61 +29,195 @@ if head == 0:
     st.stop()
 
 
+# --- commands ---
+
+
+def compare(before: int, after: int) -> None:
+    session.put(A, str(before))
+    session.put(B, str(after))
+    session.forget(BACK)
+
+
+def ask_back(number: int) -> None:
+    session.put(BACK, number)
+
+
 def roll_back(number: int, parent: int) -> None:
-    session.attempt(
-        lambda: ws.review.rollback(number, session.me(), parent=parent),
+    message = str(session.get("versions_message", "") or "")
+    if session.attempt(
+        lambda: ws.review.rollback(number, session.me(), message=message, parent=parent),
         f"Version {parent + 1} reads as version {number} did.",
-    )
+    ):
+        session.forget(BACK, "versions_message")
 
 
-def changes(version: Version) -> None:
-    before = ws.store.versions.library(version.parent) if version.parent is not None else None
-    after = ws.store.versions.library(version.number)
-    for change in differences(before, after) if before else ():
-        frame.note(change.experience_id)
-        if change.before is not None and change.after is not None:
-            safe.html(
-                '<div class="w-exact" dir="auto">{diff}</div>',
-                diff=safe.word_diff(change.before, change.after),
-            )
+# --- drawing ---
+
+
+def going_back(number: int) -> None:
+    """Exactly what a rollback would do, before it does it."""
+    found = version_diff.between(ws, head, number)
+    with st.container(border=True, key="versions_back"):
+        frame.section(
+            f"Roll back to version {number}",
+            f"makes version {head + 1}, which reads as version {number} did; what lessons earned since stays",
+        )
+        if not found:
+            frame.note(f"Version {head} reads as version {number} did: there is nothing to roll back.")
         else:
-            mark = markup(
-                "<ins>{text}</ins>" if change.after else "<del>{text}</del>",
-                text=change.after or change.before,
+            frame.note(version_diff.summary(found))
+            st.text_input(
+                "Why", key="versions_message", max_chars=500, placeholder=f"Roll back to version {number}"
             )
-            safe.html('<div class="w-exact" dir="auto">{mark}</div>', mark=mark)
-
-
-asked = session.asked("before")
-for version in ws.store.versions.newest(SHOWN, before=int(asked) if asked.isdecimal() else None):
-    newest = version.number == head
-    safe.html(
-        '<div class="w-card {current}"><div class="top"><span class="id">Version {n}'
-        '</span>{chip}<span class="end">{by}</span>'
-        '</div><div class="text">{message}</div><div class="foot">{foot}</div></div>',
-        current="current" if newest else "",
-        n=version.number,
-        chip=frame.chip("newest", "accent") if newest else markup(""),
-        by=", ".join(filter(None, (version.author, when(version.created_at)))),
-        message=safe.short(version.message, 300),
-        foot=f"{words.plural(version.size, 'lesson')}"
-        + (f" · from {', '.join(version.proposal_ids[:12])}" if version.proposal_ids else ""),
-    )
-    if version.number == 0:
-        continue
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Read it", key=f"read_{version.number}", type="tertiary", icon=":material/menu_book:"):
-            st.switch_page("pages/review/library.py", query_params={"version": str(version.number)})
-        opened = st.toggle("What it changed", key=f"changed_{version.number}")
-        if not newest:
-            with st.popover("Roll back to it", type="tertiary", icon=":material/history:"):
-                frame.note(f"Makes version {head + 1}, which reads as version {version.number} did.")
+        why = session.refusal("publisher")
+        with st.container(horizontal=True):
+            if found:
                 st.button(
-                    f"Roll back to version {version.number:d}",
-                    key=f"rollback_{version.number}",
+                    f"Make version {head + 1:d}",
+                    key="versions_roll_back",
                     type="primary",
+                    icon=":material/history:",
                     on_click=roll_back,
-                    args=(version.number, head),
+                    args=(number, head),
+                    disabled=bool(why),
+                    help=frame.refused(why),
                 )
-    if opened:
-        changes(version)
+            st.button(
+                "Leave it", key="versions_leave", type="tertiary", on_click=session.forget, args=(BACK,)
+            )
+        version_diff.draw(found, "versions_back")
+
+
+def difference() -> None:
+    """Any two versions or labels, kept in the address."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="versions_pair"):
+        first = st.text_input(
+            "From", key=A, bind="query-params", placeholder="version or label", max_chars=64, width=150
+        )
+        second = st.text_input(
+            "To", key=B, bind="query-params", placeholder="version or label", max_chars=64, width=150
+        )
+        if first or second:
+            st.button("Clear", key="versions_clear", type="tertiary", on_click=clear_pair)
+    if not (first and second and first.strip() and second.strip()):
+        frame.note("Name two versions or labels to see what differs, or choose “What it changed” below.")
+        return
+    with guard():
+        before, after = (ws.store.versions.resolve(name.strip()) for name in (first, second))
+        found = version_diff.between(ws, before, after)
+        frame.section(f"From version {before} to version {after}", version_diff.summary(found))
+        version_diff.draw(found, "versions_diff")
+
+
+def clear_pair() -> None:
+    session.put(A, "")
+    session.put(B, "")
+
+
+def card(version: Version, did: Changes, names: Sequence[str]) -> Markup:
+    counts = [
+        markup(
+            '<span><b class="{look}">{sign}{n}</b> {name}</span>', look=look, sign=sign, n=f"{n:,}", name=name
+        )
+        for look, sign, n, name in (
+            ("plus", "+", did.added, "new"),
+            ("tilde", "~", did.changed, "changed"),
+            ("minus", "−", did.gone, "taken out"),
+        )
+        if n
+    ]
+    if did.earned:
+        counts.append(markup("<span>{n} earned or lost confidence</span>", n=f"{did.earned:,}"))
+    chips = [frame.chip("newest", "accent")] if version.number == head else []
+    chips += [frame.chip(name, "accent") for name in names]
+    return markup(
+        '<div class="w-version {current}"><span class="n">{n}</span><span class="what">{message} {chips}</span>'
+        '<span class="end">{by}</span><span class="counts">{counts}<span>{size}</span>{of}</span></div>',
+        current="current" if version.number == head else "",
+        n=version.number,
+        message=safe.short(version.message, 300),
+        chips=joined(chips),
+        by=", ".join(filter(None, (version.author, when(version.created_at)))),
+        counts=joined(counts),
+        size=words.plural(version.size, "lesson"),
+        of=markup("<span>{ids}</span>", ids=_named(version.proposal_ids))
+        if version.proposal_ids
+        else Markup(),
+    )
+
+
+def _named(ids: Sequence[str]) -> str:
+    return f"from {', '.join(ids[:4])}{f' and {len(ids) - 4:,} more' if len(ids) > 4 else ''}"
+
+
+def entry(version: Version, did: Changes, names: Sequence[str]) -> None:
+    """One version with what can be done from there."""
+    n = version.number
+    safe.draw(card(version, did, names))
+    with st.container(horizontal=True, vertical_alignment="center", key=f"version_{n}", gap="small"):
+        if version.parent is not None:
+            st.button(
+                "What it changed",
+                key=f"changed_{n}",
+                type="tertiary",
+                icon=":material/difference:",
+                on_click=compare,
+                args=(version.parent, n),
+            )
+        if n != head:
+            st.button("To the newest", key=f"since_{n}", type="tertiary", on_click=compare, args=(n, head))
+        st.page_link(
+            page="pages/review/library.py",
+            label="Read it",
+            icon=":material/menu_book:",
+            query_params={"library_version": str(n)},
+        )
+        if version.size:
+            st.page_link(
+                page="pages/ship/packs.py",
+                label="Export it",
+                icon=":material/package_2:",
+                query_params={"pack_version": str(n)},
+            )
+        if n != head:
+            why = session.refusal("publisher")
+            st.button(
+                "Roll back to it …",
+                key=f"back_{n}",
+                type="tertiary",
+                icon=":material/history:",
+                on_click=ask_back,
+                args=(n,),
+                disabled=bool(why),
+                help=frame.refused(why),
+            )
+
+
+def entries(versions: Sequence[Version]) -> None:
+    did = LibraryPages(ws.store).changes([v.number for v in versions])
+    names: Mapping[int, list[str]] = {v.number: [] for v in versions}
+    for label in ws.store.labels.all():
+        if label.version in names:
+            names[label.version].append(label.name)
+    for version in versions:
+        entry(version, did.get(version.number, Changes()), names[version.number])
+
+
+left, right = st.columns([5, 2], gap="large")
+with right:
+    labels.draw(ws)
+with left:
+    going = session.get(BACK)
+    if isinstance(going, int) and going <= head:
+        with guard():
+            going_back(going)
+    else:
+        difference()
+    if asked := session.asked():
+        with guard(stop=True):
+            version = ws.store.versions.get(ws.store.versions.resolve(asked))
+        frame.section(f"Version {version.number}")
+        entries([version])
+    frame.section("Timeline", f"{words.plural(head + 1, 'version')}, the newest first")
+    first = paging.offset("versions_page", head + 1, PAGE)
+    entries(ws.store.versions.newest(PAGE, before=head + 1 - first))
