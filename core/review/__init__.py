@@ -6,8 +6,9 @@
 1. Every decision says who made it, when, why, and on which version of the library; all of it is in the log.
 2. Every decision can be undone until it is published. What is published stays, and is taken back by a new version:
    `revert` proposes what restores it, a rollback makes the whole library read as it did.
-3. A proposal is *stale* when the text of what it changes is another one than when it was made. That is seen by looking,
-   not stored: a rollback makes it fresh again. A stale proposal is rebased before it can be approved.
+3. A proposal is *stale* when the text, kind or domain of what it changes is another one than in the version that it is
+   based on. That is seen by looking, not stored: a rollback makes it fresh again. A stale one is rebased before it can
+   be approved.
 4. What lost a conflict is *superseded*: out of the queue, but every decision can still be made on it.
 5. Reviewers take a proposal under a lease; nobody else decides on it meanwhile, unless they insist.
 6. A decision is bound to the revision that was looked at; one on many is previewed first (`weigh`).

@@ -10,9 +10,14 @@ from click.testing import CliRunner
 from core.cli import main
 from core.credit import Credit
 from core.errors import ApplyError, InputError
-from core.experience import Add, Delete, Merge, Modify
+from core.experience import Add, Delete, Merge, Modify, Quarantined
+from core.extraction.draft import Outcome
 from core.review import differences, stale, standing
+from core.rollout import Extraction
+from core.settings import RunConfig
 from core.workspace import Workspace
+from core.workspace.drawing import Found
+from core.workspace.proposing import save_proposals
 from core.workspace.reviewing import Reviewing
 from tests.make import make_proposal, propose, publish
 
@@ -284,3 +289,14 @@ def test_a_revision_that_never_was_is_called_so(workspace: Workspace) -> None:
     [first] = propose(workspace, "First lesson.")
     with pytest.raises(ApplyError, match=f"{first} has no revision 7: it is at revision 0"):
         workspace.review.approve(first, "ann", revision=7)
+
+
+def test_what_a_run_sets_aside_was_set_aside_by_who_drew_it(workspace: Workspace) -> None:
+    run_id = workspace.store.runs.create(
+        RunConfig(), [], [], request="r", kind="recorded", library_version=0, model="m", note="", actor="ann"
+    )
+    run = workspace.store.runs.get(run_id)
+    outcome = Outcome(quarantined=(Quarantined(reason="unknown id", raw="{}", run_id=run_id),))
+    found = Found(outcome=outcome, superseded=(), extraction=Extraction())
+    save_proposals(workspace.store, run, workspace.store.versions.library(), found, "ann")
+    assert [e.actor for e in workspace.store.events.newest(subject="Q-0001")] == ["ann"]

@@ -19,6 +19,7 @@ Command = Callable[[Review], object]
 LOOKING: dict[str, Command] = {
     "staged": lambda r: r.staged(),
     "preview": lambda r: r.preview(),
+    "preview_rollback": lambda r: r.preview_rollback(1),
     "holder": lambda r: r.holder("P-0002"),
     "claims": lambda r: r.claims(),
     "origin": lambda r: r.origin("E-0001"),
