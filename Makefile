@@ -7,10 +7,10 @@ READY := .venv/.ready
 DEV := .venv/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test lint check format soak bench clean
+.PHONY: help demo app test lint check format soak bench bench-ui screens clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; say which one with: make PYTHON=python3.12 ...")'
@@ -53,6 +53,12 @@ soak: $(DEV) ## the full counts: runs killed and under faults, commands killed, 
 
 bench: $(DEV) ## measure; timings never decide a test
 	$(BIN)/python -m tests.bench
+
+bench-ui: $(DEV) ## measure every page on 100,000 rollouts and a tenth of them, in real Chromium
+	$(BIN)/python -m tests.bench.ui
+
+screens: $(DEV) ## pictures of every page, wide and narrow, light and dark, full and empty, into build/screens
+	$(BIN)/python -m tests.screens
 
 clean: ## remove .venv and caches (workspaces and models stay)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build *.egg-info
