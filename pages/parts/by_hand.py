@@ -61,10 +61,8 @@ def new_form(ws: Workspace, domains: Sequence[str]) -> None:
             safe.warn_hidden(text)
             diffs.near(text, (), Reviewing(ws.store))
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            kind = st.selectbox(
-                "Kind", list(KINDS), key="hand_kind", format_func=words.KIND.__getitem__, width=180
-            )
-            domain = st.selectbox(
+            st.selectbox("Kind", list(KINDS), key="hand_kind", format_func=words.KIND.__getitem__, width=180)
+            st.selectbox(
                 "Goes with tasks of",
                 list(dict.fromkeys([GENERAL, *domains])),
                 key="hand_domain",
@@ -74,7 +72,7 @@ def new_form(ws: Workspace, domains: Sequence[str]) -> None:
                 width=220,
             )
             _why()
-        _send(ws, "new", {"op": "add", "kind": kind, "domain": domain or GENERAL})
+        _send(ws, "new")
 
 
 def edit_form(ws: Workspace, lesson: Experience) -> None:
@@ -86,7 +84,7 @@ def edit_form(ws: Workspace, lesson: Experience) -> None:
         if text.strip() and text != lesson.text:
             diffs.near(text, (lesson.id,), Reviewing(ws.store))
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            kind = st.selectbox(
+            st.selectbox(
                 "Kind",
                 list(KINDS),
                 list(KINDS).index(lesson.kind),
@@ -94,13 +92,11 @@ def edit_form(ws: Workspace, lesson: Experience) -> None:
                 format_func=words.KIND.__getitem__,
                 width=180,
             )
-            domain = st.text_input(
+            st.text_input(
                 "Goes with tasks of", lesson.domain, key=f"hand_domain_{lesson.id}", max_chars=100, width=200
             )
             _why()
-        fields = {"kind": None if kind == lesson.kind else kind}
-        fields["domain"] = None if domain in ("", lesson.domain) else domain
-        _send(ws, lesson.id, {"op": "modify", "experience_id": lesson.id, **fields})
+        _send(ws, "edit", lesson)
 
 
 def out_form(ws: Workspace, lesson: Experience) -> None:
@@ -111,7 +107,7 @@ def out_form(ws: Workspace, lesson: Experience) -> None:
         )
         safe.exact(lesson.text, look="gone")
         _why()
-        _send(ws, "", {"op": "delete", "experience_id": lesson.id})
+        _send(ws, "out", lesson)
 
 
 def merge_form(ws: Workspace, lesson: Experience) -> None:
@@ -132,7 +128,7 @@ def merge_form(ws: Workspace, lesson: Experience) -> None:
             placeholder="Near ones are listed; type the id of any other",
             persist_state="session",
         )
-        with_ids = [i.strip().upper() for i in others]
+        with_ids = _ids(others)
         found = Reviewing(ws.store).queue.experiences(with_ids)
         text = _text(f"hand_text_merge_{lesson.id}", lesson.text)
         proposals.word_count(text)
@@ -147,7 +143,7 @@ def merge_form(ws: Workspace, lesson: Experience) -> None:
         _why()
         if not with_ids:
             frame.note("Choose at least one other lesson.")
-        _send(ws, f"merge_{lesson.id}", {"op": "merge", "experience_ids": [lesson.id, *with_ids]})
+        _send(ws, "merge", lesson)
 
 
 def diffs_of(before: str, after: str) -> None:
@@ -174,7 +170,11 @@ def _why() -> None:
     st.text_input("Why (optional)", key="hand_why", persist_state="session", max_chars=500, width=340)
 
 
-def _send(ws: Workspace, text_of: str, fields: dict[str, object]) -> None:
+def _ids(typed: object) -> list[str]:
+    return [str(i).strip().upper() for i in typed] if isinstance(typed, list | tuple) else []
+
+
+def _send(ws: Workspace, form: str, lesson: Experience | None = None) -> None:
     with st.container(horizontal=True):
         st.button(
             "Send it to review",
@@ -182,25 +182,48 @@ def _send(ws: Workspace, text_of: str, fields: dict[str, object]) -> None:
             type="primary",
             icon=":material/send:",
             on_click=_propose,
-            args=(ws, text_of, fields),
+            args=(ws, form, lesson),
         )
         st.button("Close", key="hand_close", type="tertiary", on_click=toggle, args=(str(session.get(OPEN)),))
     frame.note("Nothing changes in the library until somebody approves it and it is published.")
 
 
-def _propose(ws: Workspace, text_of: str, fields: dict[str, object]) -> None:
+def _written(form: str, lesson: Experience | None) -> tuple[dict[str, object], str]:
+    """The operation that a form says, as it is when the button is pressed, and the key of its text."""
+    if lesson is None:
+        domain = str(session.get("hand_domain") or GENERAL).strip()
+        return {"op": "add", "kind": session.get("hand_kind"), "domain": domain}, "hand_text_new"
+    if form == "out":
+        return {"op": "delete", "experience_id": lesson.id}, ""
+    if form == "merge":
+        ids = [lesson.id, *_ids(session.get(f"hand_others_{lesson.id}"))]
+        return {"op": "merge", "experience_ids": ids}, f"hand_text_merge_{lesson.id}"
+    kind, domain = (
+        session.get(f"hand_kind_{lesson.id}"),
+        str(session.get(f"hand_domain_{lesson.id}") or "").strip(),
+    )
+    return {
+        "op": "modify",
+        "experience_id": lesson.id,
+        "kind": None if kind == lesson.kind else kind,
+        "domain": None if domain in ("", lesson.domain) else domain,
+    }, f"hand_text_{lesson.id}"
+
+
+def _propose(ws: Workspace, form: str, lesson: Experience | None) -> None:
     if why := session.refusal("reviewer"):
         session.flash(why, "bad")
         return
-    key = f"hand_text_{text_of}"
-    given = {**fields, **({"text": str(session.get(key, "")).strip()} if text_of else {})}
-    if text_of and not given["text"]:
+    fields, key = _written(form, lesson)
+    if key and not (text := str(session.get(key) or "").strip()):
         session.flash("Write the lesson first; nothing was proposed.", "bad")
         return
+    if key:
+        fields["text"] = text
     try:
         made = propose_by_hand(
             ws.store,
-            _Op.read({"operation": given}, where="the lesson").operation,
+            _Op.read({"operation": fields}, where="the lesson").operation,
             session.me(),
             ws.comparing,
             rationale=str(session.get("hand_why") or ""),
@@ -208,6 +231,6 @@ def _propose(ws: Workspace, text_of: str, fields: dict[str, object]) -> None:
     except WinnowError as e:
         session.flash(str(e), "bad")
         return
-    session.forget(key, "hand_why", OPEN)
+    session.forget(*filter(None, (key, "hand_why", OPEN)))
     said = f" {made.rejected}" if made.rejected else ""
     session.flash(f"{made.proposal.id} waits for review.{said}")

@@ -150,22 +150,24 @@ def _named(ids: Sequence[str]) -> str:
     return f"from {', '.join(ids[:4])}{f' and {len(ids) - 4:,} more' if len(ids) > 4 else ''}"
 
 
-def entry(version: Version, did: Changes, names: Sequence[str]) -> None:
-    """One version with what can be done from there."""
+def entry(version: Version, did: Changes, names: Sequence[str], prefix: str) -> None:
+    """One version with what can be done from there; `prefix` begins the keys of its buttons."""
     n = version.number
     safe.draw(card(version, did, names))
-    with st.container(horizontal=True, vertical_alignment="center", key=f"version_{n}", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", key=f"{prefix}version_{n}", gap="small"):
         if version.parent is not None:
             st.button(
                 "What it changed",
-                key=f"changed_{n}",
+                key=f"{prefix}changed_{n}",
                 type="tertiary",
                 icon=":material/difference:",
                 on_click=compare,
                 args=(version.parent, n),
             )
         if n != head:
-            st.button("To the newest", key=f"since_{n}", type="tertiary", on_click=compare, args=(n, head))
+            st.button(
+                "To the newest", key=f"{prefix}since_{n}", type="tertiary", on_click=compare, args=(n, head)
+            )
         st.page_link(
             page="pages/review/library.py",
             label="Read it",
@@ -183,7 +185,7 @@ def entry(version: Version, did: Changes, names: Sequence[str]) -> None:
             why = session.refusal("publisher")
             st.button(
                 "Roll back to it …",
-                key=f"back_{n}",
+                key=f"{prefix}back_{n}",
                 type="tertiary",
                 icon=":material/history:",
                 on_click=ask_back,
@@ -193,14 +195,14 @@ def entry(version: Version, did: Changes, names: Sequence[str]) -> None:
             )
 
 
-def entries(versions: Sequence[Version]) -> None:
+def entries(versions: Sequence[Version], prefix: str = "") -> None:
     did = LibraryPages(ws.store).changes([v.number for v in versions])
     names: Mapping[int, list[str]] = {v.number: [] for v in versions}
     for label in ws.store.labels.all():
         if label.version in names:
             names[label.version].append(label.name)
     for version in versions:
-        entry(version, did.get(version.number, Changes()), names[version.number])
+        entry(version, did.get(version.number, Changes()), names[version.number], prefix)
 
 
 left, right = st.columns([5, 2], gap="large")
@@ -217,7 +219,7 @@ with left:
         with guard(stop=True):
             version = ws.store.versions.get(ws.store.versions.resolve(asked))
         frame.section(f"Version {version.number}")
-        entries([version])
+        entries([version], "asked_")
     frame.section("Timeline", f"{words.plural(head + 1, 'version')}, the newest first")
     first = paging.offset("versions_page", head + 1, PAGE)
     entries(ws.store.versions.newest(PAGE, before=head + 1 - first))
