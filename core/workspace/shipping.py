@@ -185,7 +185,8 @@ class Shipping:
             data = exported.data
             place = EXPORTERS[form].place
             if not there.exists():
-                pass
+                if not there.parent.is_dir():
+                    raise InputError(f"{path} cannot be written: there is no folder {path.parent}.")
             elif not there.is_file():
                 raise InputError(f"{path} is not a file; nothing was written.")
             elif place is not None:
@@ -231,7 +232,6 @@ def _holds(path: Path, data: bytes) -> bool:
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all; one that is there keeps its mode."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)  # of an export that was killed
     there = path.exists()

@@ -83,6 +83,16 @@ def test_what_is_no_file_is_not_written_over_nor_waited_for(workspace: Workspace
             workspace.shipping.write(form, tmp_path / "pipe", "ann", force=True)
 
 
+def test_a_missing_folder_is_refused_and_not_made(workspace: Workspace, tmp_path: Path) -> None:
+    before = workspace.store.dump()
+    there = tmp_path / "none" / "deep" / "p.zip"
+    done = winnow(workspace.folder, "pack", "export", "-o", str(there))
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert f"there is no folder {there.parent}." in done.err
+    assert not (tmp_path / "none").exists()
+    assert workspace.store.dump() == before
+
+
 def test_two_packs_in_one_file_do_not_write_over_each_other(workspace: Workspace, tmp_path: Path) -> None:
     target = tmp_path / "AGENTS.md"
     for name in ("alpha", "beta", "alpha"):
