@@ -40,7 +40,7 @@ def backup(desk: Desk, file: Path | None) -> None:
     made = _care(desk).backup(file, desk.who)
     counts = made.manifest.counts
     desk.answer(
-        made,
+        made.model_copy(update={"path": made.path.absolute()}),
         f"{made.path}: version {made.manifest.version}, {plural(counts.get('rollouts', 0), 'rollout')},"
         f" {plural(counts.get('proposals', 0), 'proposal')}; {made.size:,} bytes, checked.",
         f"To go back to it: winnow restore {made.path}",

@@ -421,3 +421,12 @@ def test_where_what_was_there_cannot_be_read_it_is_said_that_nothing_is_known(
     workspace.store.tasks._database.close()
     (workspace.folder / "winnow.db").write_bytes(b"nonsense" * 1000)
     assert not care.restore(made.path, "ann").compared
+
+
+def test_the_backup_in_json_is_named_so_that_it_is_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Workspace(tmp_path / "ws")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["backup", "b.zip", "--json", "--workspace", "ws"])
+    assert json.loads(done.stdout)["path"] == str(tmp_path / "b.zip")
