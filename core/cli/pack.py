@@ -108,7 +108,8 @@ def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dr
     lines += [f"Note: {one_line(note, 200)}." for note in done.notes]
     joined = plural(len(done.joined), "was", "were")
     lines.append(f"{plural(len(done.new), 'proposal')}; {joined} there already.")
-    lines.append("Nothing was written." if dry_run else "Next: winnow review list")
+    if dry_run or done.new:
+        lines.append("Nothing was written." if dry_run else "Next: winnow review list")
     desk.answer(done, *lines, set_aside=bool(done.aside))
 
 

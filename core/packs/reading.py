@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from json import JSONDecoder
 
 from core.errors import InputError, PackError
 from core.packs import agent_yaml, csv_table, json_map, playbook
@@ -50,6 +51,13 @@ READERS: dict[str, Reader] = {
 }
 
 
+HEAD = 200_000
+"""Characters in which the first record of a file of tasks or rollouts ends."""
+
+ASKED = frozenset(("question", "problem", "prompt"))
+"""What tasks, and no lessons, have."""
+
+
 def read_library(data: bytes, form: str | None = None) -> tuple[str, ForeignLibrary]:
     """Read a library in the form that is named, or else recognised by its content.
 
@@ -72,7 +80,25 @@ def _form_of(data: bytes) -> str:
     if not data.strip():
         raise PackError("The file is empty.")
     text = text_of_file(data, "library of lessons")
+    if other := _other(text):
+        raise PackError(f"The file holds {other[0]} and no lessons: {other[1]} reads it.")
     for reader in READERS.values():
         if reader.recognises(text):
             return reader.form
     raise PackError(f"The file is in no form that Winnow knows ({', '.join(READERS)}); name it with --form.")
+
+
+def _other(text: str) -> tuple[str, str] | None:
+    """What a file holds that is meant for another command, told by its first record, and that command."""
+    head = text[:HEAD].lstrip(" \t\r\n[")
+    try:
+        record, _ = JSONDecoder().raw_decode(head)
+    except (ValueError, RecursionError):
+        record = None
+    cells = head.partition("\n")[0].split(",")
+    names = set(record) if isinstance(record, dict) else {cell.strip(' "\r').lower() for cell in cells}
+    if "winnow_rollout" in names:
+        return "recorded rollouts", "winnow rollouts import"
+    if names & ASKED and not csv_table.recognises(text):
+        return "tasks", "winnow tasks import"
+    return None

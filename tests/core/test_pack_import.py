@@ -243,6 +243,10 @@ def test_a_library_of_many_lessons_against_many_is_compared_without_all_pairs(wo
         (b"", None, "empty"),
         (b"hello", None, "no form that Winnow knows"),
         (b"{}", "toml", "no form 'toml'"),
+        (b'{"id": "t", "question": "1+1?"}\n{"id": "u", "question": "2?"}\n', None, "winnow tasks import"),
+        (b'[\n {"problem": "1+1?",\n  "answer": "2"}]', None, "winnow tasks import"),
+        (b'"Question",answer\n1+1?,2\n', None, "winnow tasks import"),
+        (b'{"winnow_rollout": 1, "task": {}}\n', None, "winnow rollouts import"),
         (b"[1, 2]", "json", "not an object"),
         (b'{"a": "x", "a": "y"}', None, "twice"),
         (b'{"a": "\xff"}', None, "not UTF-8"),
@@ -279,6 +283,10 @@ def test_a_pack_travels_by_command(tmp_path: Path) -> None:
     assert (done.code, len(done.json["new"])) == (0, 2)
     again = winnow(there, "pack", "import", pack)
     assert (again.code, "nothing changed" in again.out) == (0, True)
+    assert "Next: winnow review list" in winnow(tmp_path / "c", "pack", "import", pack).out
+    found_nothing = winnow(tmp_path / "a", "pack", "import", pack)
+    assert "0 proposals; 2 were there already." in found_nothing.out
+    assert "Next:" not in found_nothing.out
     assert winnow(there, "pack", "import", str(tmp_path / "none")).code == 2
 
 
