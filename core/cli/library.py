@@ -9,6 +9,7 @@ import click
 from core.cli.credit import credit, earned_lines
 from core.cli.desk import Desk, hidden, plural, table, verb, visible
 from core.cli.differing import difference_lines
+from core.cli.texts import with_text
 from core.errors import InputError
 from core.experience import KINDS, Add, Delete, Experience, Kind, Merge, Modify, Operation
 from core.review import differences
@@ -132,7 +133,7 @@ def show(desk: Desk, experience_id: str, full: bool) -> None:
 
 
 @verb(library, "propose")
-@click.option("--text", help="The lesson, exactly as it is to be stored.")
+@with_text("The lesson, exactly as it is to be stored.")
 @click.option("--kind", type=click.Choice(KINDS), default=None, help="Default: strategy, or as it was.")
 @click.option("--domain", default=None, help="Default: general, or as it was.")
 @click.option("--modify", metavar="ID", help="Change this experience to --text.")
@@ -192,7 +193,11 @@ def _operation(
     if others and merge is None:
         raise InputError(f"Ids without --merge: {' '.join(others)}. Put the text after --text, in quotes.")
     if (text is None) != (delete is not None):
-        raise InputError("Give the lesson with --text." if text is None else "--delete takes no --text.")
+        raise InputError(
+            "Give the lesson with --text or --text-file FILE."
+            if text is None
+            else "--delete takes no --text."
+        )
     if (kind or domain) and (delete or merge):
         raise InputError("--kind and --domain go with a new lesson or with --modify.")
     given = {k: v for k, v in (("text", text), ("kind", kind), ("domain", domain)) if v is not None}
@@ -200,6 +205,8 @@ def _operation(
         return Modify.read({"experience_id": modify, **given}, where="The change")
     if delete is not None:
         return Delete(experience_id=delete)
+    if merge is not None and not others:
+        raise InputError("A merge takes lessons together: name at least two experiences after --merge.")
     if merge is not None:
         return Merge.read({"experience_ids": [merge, *others], **given}, where="The merge")
     return Add.read(given, where="The lesson")

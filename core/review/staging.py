@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from core.errors import ApplyError, InputError
-from core.experience import Modify, Proposal, ProposalStatus, targets_of, text_of
+from core.experience import Modify, Operation, Proposal, ProposalStatus, targets_of, text_of
 from core.library import Change, Draft, Library
 from core.packs.content import unfit
 from core.store import Store
@@ -92,12 +92,20 @@ def refuse_idle(proposal: Proposal, library: Library) -> None:
     Raises:
         ApplyError: the proposal gives a lesson the text, kind and domain that it has.
     """
-    changed = proposal.effective
-    if not isinstance(changed, Modify) or (now := library.experiences.get(changed.experience_id)) is None:
-        return
-    after = {"text": changed.text, "kind": changed.kind or now.kind, "domain": changed.domain or now.domain}
-    if not changed_since(after, now.id, library):
-        raise ApplyError(f"{proposal.id} changes nothing: {now.id} reads so already. Edit it, or reject it.")
+    if of := idle(proposal.effective, library):
+        raise ApplyError(f"{proposal.id} changes nothing: {of} reads so already. Edit it, or reject it.")
+
+
+def idle(operation: Operation, library: Library) -> str:
+    """The lesson that has the text, kind and domain already which a change would give it; empty where it is none."""
+    if not isinstance(operation, Modify) or (now := library.experiences.get(operation.experience_id)) is None:
+        return ""
+    after = {
+        "text": operation.text,
+        "kind": operation.kind or now.kind,
+        "domain": operation.domain or now.domain,
+    }
+    return "" if changed_since(after, now.id, library) else now.id
 
 
 def refuse_unfit(proposal: Proposal) -> None:

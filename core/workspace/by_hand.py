@@ -10,6 +10,7 @@ from core.extraction.wording import opposed
 from core.library import Library, check_fit
 from core.packs.content import A_SECRET, holds_secret, unfit
 from core.record import Record
+from core.review.staging import idle
 from core.store import Store
 from core.store.imports import Rejected
 from core.words import normalise
@@ -72,12 +73,15 @@ def propose_by_hand(
     Raises:
         ApplyError: it names an experience that is not live, its text is too long, or an experience of the same domain
             says the same already.
-        InputError: an open proposal does the same already, or the text is none that a lesson may have.
+        InputError: it changes nothing, an open proposal does the same already, or the text is none that a lesson may
+            have.
     """
     _refuse_unfit(operation, rationale)
     with store.writing():
         library = store.versions.library()
         check_fit(operation, library, store.tasks.counts())
+        if of := idle(operation, library):
+            raise InputError(f"It changes nothing: {of} reads so already. Nothing was proposed.")
         _refuse_again(store, operation)
         before = _rejected(store, operation)
         said = (rationale.strip(), before.sentence if before else "")

@@ -437,7 +437,12 @@ def test_a_lesson_that_was_rejected_comes_back_with_the_reason(workspace: Worksp
         (["--delete", "E-0009"], "There is no experience E-0009"),
         (["--modify", "E-0001"], "--text"),
         (["--modify", "E-0001", "--delete", "E-0001", "--text", "X"], "exclude each other"),
-        (["--merge", "E-0001", "--text", "X"], "at least 2"),
+        (["--modify", "E-0001", "--text", "One."], "changes nothing: E-0001 reads so already"),
+        (["--modify", "E-0001", "--text", "One.", "--kind", "strategy"], "changes nothing"),
+        (
+            ["--merge", "E-0001", "--text", "X"],
+            "winnow: A merge takes lessons together: name at least two exp",
+        ),
         (["--merge", "E-0001", "E-0001", "--text", "X"], "same experience twice"),
         (["--text", "X", "E-0001"], "without --merge"),
         (["--merge", "E-0001", "E-0002", "--text", "X", "--kind", "strategy"], "--kind"),
@@ -452,6 +457,18 @@ def test_what_cannot_be_proposed_is_refused_in_one_sentence(
     assert (code, err.count("\n")) == (2, 1)
     assert said in err
     assert workspace.store.dump() == before
+
+
+def test_a_lesson_by_hand_comes_from_standard_input_or_a_file_as_well(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    publish(workspace, "One.")
+    (tmp_path / "text.txt").write_text("Two lines\nof text.\n", encoding="utf-8")
+    as_json(workspace, "library", "propose", "--text-file", str(tmp_path / "text.txt"))
+    words = ["library", "propose", "--modify", "E-0001", "--text", "-", "--workspace", str(workspace.folder)]
+    assert CliRunner().invoke(main, words, input="Another one.\n").exit_code == 0
+    found, _ = workspace.store.proposals.page(["proposed"])
+    assert {getattr(p.operation, "text", "") for p in found} == {"Two lines\nof text.", "Another one."}
 
 
 # ---- the commands ---------------------------------------------------------------------------------------
