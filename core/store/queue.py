@@ -55,7 +55,6 @@ TOLD = (
 )
 """Events after which a desk looks different."""
 
-OPEN = ("proposed", "deferred", "approved")
 NAMED = 200
 
 
@@ -129,19 +128,6 @@ class ProposalQueue:
             )
             found[name] = [str(row["name"]) for row in rows]
         return found
-
-    def rivals(self, proposal_id: str, targets: Collection[str]) -> list[Proposal]:
-        """Other undecided or staged proposals that change one of these lessons."""
-        if not targets:
-            return []
-        rows = self._database.rows(
-            f"SELECT {COLUMNS} FROM proposals WHERE status IN (SELECT value FROM json_each(?3)) AND id <> ?1"
-            f" AND ({TARGET} IN (SELECT value FROM json_each(?2)) OR EXISTS (SELECT 1 FROM"
-            " json_each(body, '$.operation.experience_ids') WHERE value IN (SELECT value FROM json_each(?2))))"
-            " ORDER BY status <> 'approved', number LIMIT 20",
-            *(proposal_id, json.dumps(sorted(targets)), json.dumps(OPEN)),
-        )
-        return [_proposal(row) for row in rows]
 
     def experiences(self, ids: Collection[str]) -> dict[str, Experience]:
         """Lessons as they are now, dead ones included, by their ids."""
