@@ -59,7 +59,7 @@ OUTSIDE = {"sandbox", "pack verify", "worker"} | {"backup", "restore", "doctor",
 def test_a_command_that_begins_no_workspace_makes_none_and_says_what_does(
     tmp_path: Path, name: str, words: list[str]
 ) -> None:
-    extra = {name: ["--text", "x"] for name in ("review edit", "review adopt")} | {
+    extra = {name: ["--text", "x"] for name in ("review edit", "review adopt", "rollouts correct")} | {
         "review reject": ["-r", "no"]
     }
     done = winnow(tmp_path / "typo", *words, *extra.get(name, []))
