@@ -59,7 +59,7 @@ def _head(step: StepView) -> None:
     line = step.line
     mark, how, tone = RESULTS[line.result]
     chips = [frame.chip(f"{mark} {how}", tone)]
-    if step.signature:
+    if any(c.isalpha() for c in step.signature):  # of an error of symbols and numbers nothing is left
         chips.append(frame.chip(safe.short(step.signature, 60), "quiet"))
     if line.retries:
         chips.append(frame.chip(f"the tool tried {words.plural(line.retries, 'time')} more", "quiet"))

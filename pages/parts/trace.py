@@ -20,6 +20,8 @@ VIEW, FIND, WHICH, TOOL, MESSAGES = (
     "trace_unfold",
 )
 """Keys of the widgets that the address holds."""
+FIRST = "first"
+"""In the address: the first step of the list, whichever that is."""
 WHICHES: dict[Which, str] = {"all": "all steps", "failed": "failed", "recovered": "recovered"}
 
 
@@ -186,6 +188,5 @@ def go(kind: str, number: int) -> None:
 
 def switch(rollout_id: str) -> None:
     """Look at another rollout of the group; the filter stays."""
-    for name in ("step", "message"):
-        st.query_params.pop(name, None)
-    st.query_params["id"] = rollout_id
+    anew = {name: FIRST for name in ("step", "message") if name in st.query_params}
+    st.query_params.update({"id": rollout_id, **anew})  # at once: each change is an entry of the history

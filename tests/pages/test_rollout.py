@@ -319,7 +319,7 @@ def test_next_and_previous_rollout_stay_in_the_group(ws: Workspace) -> None:
     assert page.button("rollout_previous").disabled
     page.button("rollout_next").click().run()
     assert "R4-0001 #1" in html(fine(page))
-    assert "step" not in page.query_params
+    assert page.query_params["step"] in ("first", ["first"])
 
 
 def test_without_an_id_or_with_a_wrong_one_there_is_a_way_back(ws: Workspace) -> None:
