@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import random
@@ -13,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from core.errors import BusyError, InputError
+from core.errors import BusyError, InputError, TrustError
 from core.store.copying import copy_database
 from core.store.lean import SqliteUtils
 
@@ -29,8 +30,15 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._refusal = ""
         self._local = threading.local()
         self._migrate()
+
+    def only_read(self, refusal: str) -> Database:
+        """The same file over the same connections, for who may not write: `writing` raises a TrustError."""
+        view = copy.copy(self)
+        view._refusal = refusal
+        return view
 
     @property
     def handle(self) -> SqliteUtils:
@@ -63,6 +71,8 @@ class Database:
         `BEGIN IMMEDIATE` and not sqlite-utils' deferred `atomic()`: a read that is followed by a write would
         otherwise fail with "database is locked" when somebody else wrote in between.
         """
+        if self._refusal:
+            raise TrustError(self._refusal)
         connection = self.handle.conn
         if connection.in_transaction:
             yield

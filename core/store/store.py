@@ -48,8 +48,8 @@ def utc_now() -> str:
 class Store:
     """Everything on disk. Methods that only read take no lock; writes hold it from their first statement."""
 
-    def __init__(self, path: Path, clock: Clock = utc_now) -> None:
-        self._database = Database(path)
+    def __init__(self, path: Path | Database, clock: Clock = utc_now) -> None:
+        self._database = path if isinstance(path, Database) else Database(path)
         self.events = Events(self._database, clock)
         self.tasks = Tasks(self._database, self.events)
         self.endpoints = Endpoints(self._database, self.events)
@@ -72,6 +72,10 @@ class Store:
         self.labels = Labels(self._database, self.events)
         self.redactions = Redactions(self._database, self.events)
         self.standing = Standing(self._database)
+
+    def only_read(self, refusal: str) -> Store:
+        """The same for who may not write: whatever would write raises TrustError with this sentence."""
+        return Store(self._database.only_read(refusal), self.events.clock)
 
     def writing(self) -> AbstractContextManager[None]:
         """One transaction over several nouns; all or nothing."""

@@ -27,18 +27,34 @@ SUBJECT = "setting people"
 """Of the log's lines on people's roles: the newest one holds."""
 LONGEST = 120
 
-NEEDS: Mapping[str, Mapping[str, Role]] = {
+Needs = Mapping[str, "Role | Needs"]
+
+LEARNING: Needs = dict.fromkeys(("start", "retry", "cancel", "propose", "work"), "reviewer")
+JOBS = ("enqueue", "resume", "pause", "cancel", "requeue", "claim", "beat", "end", "end_cancel")
+
+NEEDS: Mapping[str, Needs] = {
     "intake": {"add_tasks": "reviewer", "add_rollouts": "reviewer"},
-    "learning": dict.fromkeys(("start", "retry", "cancel", "propose"), "reviewer"),
-    "jobs": dict.fromkeys(("enqueue", "resume", "pause", "cancel", "requeue"), "reviewer"),
+    "learning": LEARNING,
+    "jobs": {**dict.fromkeys(JOBS, "reviewer"), "work": LEARNING},
     "rescoring": {"rescore": "reviewer", "accept": "reviewer"},
     "correcting": {"correct": "reviewer", "take_back": "reviewer"},
+    "crediting": dict.fromkeys(("credit_group", "credit_run", "credit_usage"), "reviewer"),
+    "shipping": {"write": "reviewer", "arriving": {"library": "reviewer", "usage": "reviewer"}},
     "auditing": {"audit": "reviewer", "set_n_max": "publisher"},
-    "models": {"save": "publisher", "remove": "publisher", "set_role": "publisher"},
+    "models": {
+        **dict.fromkeys(("save", "remove", "set_role"), "publisher"),
+        **dict.fromkeys(("test", "test_embedder"), "reviewer"),
+    },
     "preferences": {"set_reject_reasons": "publisher", "set_caps": "publisher"},
     "people": {"give": "publisher"},
 }
-"""What the commands of each noun take. `core.review` says it of its own."""
+"""What the commands of each noun take. `core.review` says it of its own.
+
+Who takes a file out is remembered, whoever it is: `shipping.record` takes no role, as reading takes none.
+"""
+
+DRY = ("library", "usage")
+"""What anybody may look at with `dry_run=True`: it writes nothing."""
 
 
 class People:
@@ -106,6 +122,10 @@ def workspace_as(workspace: Workspace, role: Role) -> Workspace:
         return workspace
     view = copy.copy(workspace)
     view.review = workspace.review.as_(role)
+    if not may(role, "reviewer"):
+        view.store = workspace.store.only_read(
+            f"A {role} may not do this; it takes a reviewer. Nothing was changed."
+        )
     for noun, needed in NEEDS.items():
         setattr(view, noun, _Guarded(getattr(workspace, noun), needed, role))
     return view
@@ -114,19 +134,19 @@ def workspace_as(workspace: Workspace, role: Role) -> Workspace:
 class _Guarded:
     """A noun of a workspace of which some commands are refused."""
 
-    def __init__(self, noun: object, needed: Mapping[str, Role], role: Role) -> None:
+    def __init__(self, noun: object, needed: Needs, role: Role) -> None:
         self._noun, self._needed, self._role = noun, needed, role
 
     def __getattr__(self, name: str) -> Any:
-        needed = self._needed.get(name)
-        return (
-            getattr(self._noun, name)
-            if needed is None or may(self._role, needed)
-            else self._refusing(name, needed)
-        )
+        needed, meant = self._needed.get(name), getattr(self._noun, name)
+        if isinstance(needed, Mapping):
+            return _Guarded(meant, needed, self._role)
+        return meant if needed is None or may(self._role, needed) else self._refusing(name, needed, meant)
 
-    def _refusing(self, name: str, needed: Role) -> Callable[..., object]:
-        def refuse(*_arguments: object, **_named: object) -> object:
+    def _refusing(self, name: str, needed: Role, meant: Callable[..., object]) -> Callable[..., object]:
+        def refuse(*arguments: object, **named: object) -> object:
+            if name in DRY and named.get("dry_run") is True:
+                return meant(*arguments, **named)
             raise TrustError(
                 f"A {self._role} may not do this ({name.replace('_', ' ')}); it takes a {needed}. Nothing was changed."
             )
