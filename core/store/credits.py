@@ -74,12 +74,27 @@ class Credits:
                 )
         return len({(c.experience_id, c.source) for c in credits} - there)
 
-    def pending(self) -> list[Credit]:
-        """What the next version will fold in, lessons that are no longer live included."""
+    def pending(self, of: str | None = None) -> list[Credit]:
+        """What the next version will fold in, lessons that are no longer live included.
+
+        Args:
+            of: only of this lesson, and of those that are merged into it now.
+        """
+        wanted = None if of is None else json.dumps(sorted(self._part_of(of)))
         rows = self._database.rows(
-            f"SELECT {COLUMNS} FROM credits WHERE folded_in IS NULL ORDER BY experience_id, source"
+            f"SELECT {COLUMNS} FROM credits WHERE folded_in IS NULL"
+            " AND (?1 IS NULL OR experience_id IN (SELECT value FROM json_each(?1))) ORDER BY experience_id, source",
+            wanted,
         )
         return [_credit(row) for row in rows]
+
+    def _part_of(self, experience_id: str) -> set[str]:
+        """A lesson, and all that count for it now."""
+        merges = self._database.rows(
+            "SELECT experience_id, merged_into FROM experience_states"
+            " WHERE to_version IS NULL AND status = 'merged'"
+        )
+        return _merged_into(experience_id, merges)
 
     def of(self, experience_id: str) -> list[tuple[Credit, int | None]]:
         """Each credit of a lesson with the version that it was folded into; None = pending."""

@@ -244,6 +244,16 @@ class Proposals:
         )
         return [_proposal(row) for row in rows], int(total)
 
+    def about(self, experience_id: str, statuses: Sequence[str]) -> list[Proposal]:
+        """Those of some statuses that would change a lesson, the strongest evidence first."""
+        rows = self._database.rows(
+            f"SELECT {COLUMNS} FROM proposals WHERE status IN (SELECT value FROM json_each(?2)) AND instr(body, ?1)"
+            " AND (body ->> '$.operation.experience_id' = ?1 OR EXISTS (SELECT 1 FROM"
+            " json_each(body, '$.operation.experience_ids') e WHERE e.value = ?1)) ORDER BY strength DESC, number",
+            *(experience_id, json.dumps(list(statuses))),
+        )
+        return [_proposal(row) for row in rows]
+
     def counts(self) -> dict[str, int]:
         """Number of proposals by status."""
         rows = self._database.rows(

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from core.credit import Credit, credited
-from core.experience import OPEN_STATUSES, Experience, Proposal, targets_of
+from core.experience import OPEN_STATUSES, Experience, Proposal
 from core.record import Record
 from core.store import Store
-from core.workspace.crediting import by_lesson
 from core.workspace.provenance import Provenance, provenance
 
-EVERYTHING = 1_000_000
 WAITING = (*OPEN_STATUSES, "approved")
 
 
@@ -124,7 +122,7 @@ def dossier(store: Store, experience_id: str, *, trajectories: bool = False) -> 
     credits = store.credits.of(experience_id)
     earnings = tuple(_earning(credit, version) for credit, version in credits)
     head, now = store.versions.head(), known.experience
-    pending = by_lesson(store.versions.library(), store.credits.pending())[experience_id]
+    pending = store.credits.pending(of=experience_id)
     own = [origin.proposal.id for origin in known.origins]
     return Dossier(
         **{name: getattr(known, name) for name in Provenance.model_fields},
@@ -133,7 +131,7 @@ def dossier(store: Store, experience_id: str, *, trajectories: bool = False) -> 
         earnings=earnings,
         in_sample_tasks=tuple(sorted(store.credits.tasks_behind(head, experience_id).get(experience_id, ()))),
         live_in=_spans(store, known),
-        waiting=_waiting(store, experience_id),
+        waiting=tuple(store.proposals.about(experience_id, WAITING)),
         imported=tuple(one for i in [*reversed(own), experience_id] for one in _brought(store, i)),
     )
 
@@ -159,11 +157,6 @@ def _spans(store: Store, known: Provenance) -> tuple[Span, ...]:
         return tuple(f"{x.name} ({x.version})" for x in there)
 
     return tuple(Span(from_version=a, to_version=b, labels=pointing(a, b)) for a, b in spans)
-
-
-def _waiting(store: Store, experience_id: str) -> tuple[Proposal, ...]:
-    found, _ = store.proposals.page(WAITING, limit=EVERYTHING)
-    return tuple(p for p in found if experience_id in targets_of(p.operation))
 
 
 def _brought(store: Store, became: str) -> list[Brought]:

@@ -161,7 +161,7 @@ def measured(size: Size, cases: Sequence[Case], repeats: int) -> Found:
             context.add_init_script(DRAWING)
             page = context.new_page()
             wire = Wire(context.new_cdp_session(page))
-            _open(page, base + REST)
+            open_page(page, base + REST)
             for i in range(repeats + 1):  # the first time is for what is loaded only once
                 for case in cases:
                     if case.name in found.failed:
@@ -171,7 +171,7 @@ def measured(size: Size, cases: Sequence[Case], repeats: int) -> Found:
                         seen = _once(page, base, case, i, wire)
                     except NotDrawnError as e:
                         found.failed[case.name] = str(e)
-                        _open(page, base + REST)
+                        open_page(page, base + REST)
                         continue
                     if i:
                         found.seen.setdefault(case.name, []).append(seen)
@@ -183,7 +183,7 @@ def _once(page: Page, base: str, case: Case, times: int, wire: Wire) -> Seen:
     from playwright.sync_api import Error
 
     if case.start:
-        _open(page, base + case.start)
+        open_page(page, base + case.start)
     page.evaluate("winnow.arm()")
     with wire.counting() as counted, _cpu() as cpu:
         try:
@@ -198,7 +198,12 @@ class NotDrawnError(Exception):
     """A page was not drawn, or drew an error."""
 
 
-def _open(page: Page, url: str) -> float:
+def open_page(page: Page, url: str) -> float:
+    """Open an address in a page that has `DRAWING`; gives the seconds until it was drawn.
+
+    Raises:
+        NotDrawnError: it was not, or an error was.
+    """
     page.goto(url, wait_until="commit", timeout=PATIENCE_MS)
     return _drawn(page, urlsplit(url).path)
 
