@@ -25,7 +25,7 @@ def publish(desk: Desk, message: str, parent: int | None, only: tuple[str, ...],
 
     What lessons earned since the newest version is counted in it; where nothing is approved, that alone makes one.
     """
-    review, budget = desk.workspace.review, _budget(desk)
+    review, budget = desk.workspace.review, desk.workspace.models.injection_budget
     with desk.workspace.store.writing():  # what is shown is what is published
         preview = review.preview(parent=parent, only=only or None, budget_tokens=budget)
         version = None
@@ -51,7 +51,8 @@ def publish(desk: Desk, message: str, parent: int | None, only: tuple[str, ...],
 def rollback(desk: Desk, version: str, message: str, parent: int | None, dry_run: bool) -> None:
     """Make a new version that reads as VERSION (a number or a label) did. Nothing is erased."""
     review, number = desk.workspace.review, desk.workspace.store.versions.resolve(version)
-    preview = review.preview_rollback(number, parent=parent, budget_tokens=_budget(desk))
+    budget = desk.workspace.models.injection_budget
+    preview = review.preview_rollback(number, parent=parent, budget_tokens=budget)
     lines = [*difference_lines(preview.differences), *_tokens(preview)]
     if preview.redacted:
         lines.append(f"Left out, since their text was redacted: {', '.join(preview.redacted)}.")
@@ -64,13 +65,6 @@ def rollback(desk: Desk, version: str, message: str, parent: int | None, dry_run
         *lines,
         f"Version {made.number} reads as version {number} did: {plural(made.size, 'experience')}.",
     )
-
-
-def _budget(desk: Desk) -> int:
-    """Tokens that injected lessons may take at the endpoint that makes rollouts."""
-    models = desk.workspace.models
-    name = models.roles()["rollout"]
-    return models.get(name).injection_budget if name else models.all()[0].injection_budget
 
 
 def _tokens(preview: Preview) -> list[str]:

@@ -95,6 +95,12 @@ class Models:
         fallback = {"rollout": EMBEDDED, "embedding": EMBEDDED}
         return {role: chosen.get(role, fallback.get(role)) for role in get_args(Role)}
 
+    @property
+    def injection_budget(self) -> int:
+        """Tokens that injected lessons may take at the endpoint that makes rollouts."""
+        name = self.roles()["rollout"]
+        return self.get(name).injection_budget if name else self.all()[0].injection_budget
+
     def set_role(self, role: Role, name: str | None, actor: str) -> None:
         """Give a role to an endpoint.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.errors import StaleVersionError, WinnowError
-from core.experience import Add, Merge, Proposal, targets_of
+from core.experience import Add, Proposal, targets_of, text_of
 from core.workspace import Difference, Preview, Workspace
 from core.workspace.reviewing import Reviewing, Seen
 from pages.parts import diffs, frame, paging, queue, safe, session, words
@@ -34,11 +34,12 @@ def preview(ws: Workspace, reading: Reviewing) -> Preview:
     Raises:
         ApplyError: what is staged does not fit; the first that does not is named.
     """
-    key = (str(ws.folder), reading.queue.decided_stamp())
+    budget = ws.models.injection_budget
+    key = (str(ws.folder), reading.queue.decided_stamp(), len(ws.store.credits.pending()), budget)
     kept = session.get(PREVIEW)
     if isinstance(kept, tuple) and kept[0] == key and isinstance(kept[1], Preview):
         return kept[1]
-    made = ws.review.preview()
+    made = ws.review.preview(budget_tokens=budget)
     session.put(PREVIEW, (key, made))
     return made
 
@@ -150,12 +151,14 @@ def _lines_by_domain(made: Preview, staged: Sequence[Proposal], reading: Reviewi
             after[lesson.domain] -= 1
         if d.after is not None:
             after[_domain_after(d, by_proposal, lesson.domain if lesson else "general")] += 1
-    names = [n for n in sorted({*now, *after}) if now[n] != after[n]] or sorted(now)[:8]
+    tokens = {one.domain: one for one in made.tokens_by_domain}
+    names = [n for n in sorted({*now, *after}) if now[n] != after[n] or n in tokens] or sorted(now)[:8]
     rows = joined(
         markup(
             '<tr><td>{name}</td><td class="num">{now}</td><td class="num">{after}</td>'
-            '<td class="num">{change}</td></tr>',
+            '<td class="num">{change}</td><td class="num">{tokens}</td></tr>',
             name=name,
+            tokens=f"{tokens[name].before:,} → {tokens[name].after:,}" if name in tokens else "",
             now=f"{now[name]:,}",
             after=f"{after[name]:,}",
             change=f"{after[name] - now[name]:+,}",
@@ -164,9 +167,14 @@ def _lines_by_domain(made: Preview, staged: Sequence[Proposal], reading: Reviewi
     )
     safe.html(
         '<table class="w-table"><tr><th>Domain</th><th class="num">lines now</th><th class="num">after</th>'
-        '<th class="num"></th></tr>{rows}</table>',
+        '<th class="num"></th><th class="num">tokens a task</th></tr>{rows}</table>',
         rows=rows,
     )
+    if tokens:
+        frame.note(
+            f"Tokens a task: what is injected for a task of the domain, of the {made.budget_tokens:,} that lessons may "
+            "take at the endpoint that makes rollouts."
+        )
 
 
 def _domain_after(d: Difference, staged: Mapping[str, Proposal], now: str) -> str:
@@ -197,7 +205,6 @@ def changes(made: Preview, staged: Sequence[Proposal], ws: Workspace) -> None:
         key=lambda p: (order.index(p.operation.op), len(p.id), p.id),
     )
     first = paging.offset("publish_page", len(listed), PAGE)
-    by_id = {d.experience_id: d for d in made.differences}
     mine: dict[str, list[Difference]] = {}
     for d in made.differences:
         mine.setdefault(d.proposal_id or "", []).append(d)
@@ -206,12 +213,25 @@ def changes(made: Preview, staged: Sequence[Proposal], ws: Workspace) -> None:
         if proposal.operation.op != group:
             group = proposal.operation.op
             frame.section(GROUPS[group], f"{counts[group]:,}")
-        _change(proposal, mine.get(proposal.id, []), by_id, ws)
+        _change(proposal, mine.get(proposal.id, []), ws)
+    if shown in ("all", None):
+        _earned(mine.get("", []))
 
 
-def _change(
-    proposal: Proposal, own: Sequence[Difference], by_id: Mapping[str, Difference], ws: Workspace
-) -> None:
+def _earned(found: Sequence[Difference]) -> None:
+    """Lessons that no proposal touches: what they earned since the newest version is counted in the next one."""
+    if not found:
+        return
+    frame.section("Earned", f"{len(found):,}; since the newest version, by what came of tasks")
+    first = paging.offset("publish_earned", len(found), PAGE)
+    for d in found[first : first + PAGE]:
+        with st.container(key=f"earned_{d.experience_id}", gap="small"):
+            safe.html('<div class="w-chips"><b class="id">{id}</b></div>', id=d.experience_id)
+            safe.exact(d.after or d.before or "", key=f"text_{d.experience_id}")
+            _fields(d)
+
+
+def _change(proposal: Proposal, own: Sequence[Difference], ws: Workspace) -> None:
     with st.container(key=f"change_{proposal.id}", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             edited = " · edited" if proposal.edited_text is not None else ""
@@ -228,15 +248,17 @@ def _change(
         if not own:
             frame.note("It changes nothing: the library reads so already.")
         for d in own:
-            _texts(d)
-        if isinstance(proposal.effective, Merge):
-            for of in proposal.effective.experience_ids[1:]:
-                if (gone := by_id.get(of)) and gone.before:
-                    frame.note(f"{of}, words that are lost are struck out")
-                    safe.html(
-                        '<div class="w-exact" dir="auto">{text}</div>',
-                        text=diffs.lost_words(gone.before, proposal.effective.text),
-                    )
+            if d.merged_into is None:
+                _texts(d)
+        for d in own:
+            if d.merged_into is not None:
+                frame.note(
+                    f"{d.experience_id} is merged into {d.merged_into}; words that are lost are struck out"
+                )
+                safe.html(
+                    '<div class="w-exact" dir="auto">{text}</div>',
+                    text=diffs.lost_words(d.before or "", text_of(proposal.effective) or ""),
+                )
 
 
 def _texts(d: Difference) -> None:
@@ -245,8 +267,14 @@ def _texts(d: Difference) -> None:
         safe.warn_hidden(d.after)
     else:
         safe.exact(d.after or d.before or "", look="" if d.after else "gone", key=f"text_{d.experience_id}")
-    for name, (was, now) in d.fields.items():
-        frame.note(f"{name}: {was} becomes {now}")
+    _fields(d)
+
+
+def _fields(d: Difference) -> None:
+    """What else changed of a lesson: kind and domain, and what it earned."""
+    if d.fields:
+        chips = joined(frame.chip(f"{name} {was} → {now}", "quiet") for name, (was, now) in d.fields.items())
+        safe.html('<div class="w-chips">{chips}</div>', chips=chips)
 
 
 def _undo_button(proposal: Proposal, ws: Workspace) -> None:

@@ -19,7 +19,13 @@ asked = session.asked("done")
 if asked.isdecimal() and len(asked) < 10:
     with guard():
         publishing.done(int(asked), ws)
-if not staged:
+made = None
+if not staged and ws.store.credits.pending():
+    with guard():
+        made = publishing.preview(ws, reading)
+earned = bool(made and made.differences)
+"""Whether what lessons earned would make a version by itself."""
+if not staged and not earned:
     session.forget(publishing.PARENT)
     if flash and flash[1] == "bad":
         red_line(flash[0])
@@ -45,9 +51,9 @@ if parent != head:
 if flash and flash[1] == "bad":
     red_line(flash[0])
 
-made = None
-with guard():
-    made = publishing.preview(ws, reading)
+if made is None:
+    with guard():
+        made = publishing.preview(ws, reading)
 if made is None:  # what cannot be published can still be taken back
     publishing.unfit(staged, ws, reading)
     st.stop()
@@ -64,13 +70,16 @@ with right:
 with left:
     publishing.changes(made, staged, ws)
 with st.bottom, st.container(horizontal=True, key="review_actions", vertical_alignment="center"):
+    refusal = session.refusal("publisher")
     st.button(
-        f"Publish version {parent + 1:d}",
+        f"Publish version {parent + 1:d}" if staged else "Count what lessons earned",
         key="publish",
         type="primary",
         icon=":material/publish:",
         on_click=publishing.publish,
         args=(ws, parent),
+        disabled=bool(refusal),
+        help=frame.refused(refusal),
     )
     frame.note(f"{words.plural(len(made.differences), 'change')} to the library, all at once.")
 watch.watch(ws, None, stamp)

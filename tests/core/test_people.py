@@ -114,7 +114,7 @@ READING = {
     "intake": "columns mend read_tasks weigh_tasks",
     "jobs": "due ended find newest of_run",
     "learning": "busy holding plan untaught",
-    "models": "access all embedder get key_present roles",
+    "models": "access all embedder get injection_budget key_present roles",
     "people": "given owners role_of unsigned",
     "preferences": "caps reject_reasons",
     "rescoring": "",
