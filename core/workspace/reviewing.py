@@ -11,7 +11,7 @@ from core.experience import Proposal, targets_of
 from core.library import Library
 from core.record import Record
 from core.review import Decision, Seen, Weighed, stale
-from core.review.grounds import rivals
+from core.review.grounds import across, rivals
 from core.review.near import NearOne, NearOnes, near
 from core.store import Store
 from core.store.claims import Claim
@@ -64,6 +64,11 @@ class Reviewing:
             return []
         found = rivals(proposal, self._store.proposals.open())
         return [self._store.proposals.get(one.proposal_id) for one in found if one.shared]
+
+    def across(self, proposal: Proposal) -> str:
+        """Of a merge: that it takes lessons of several domains or kinds together; empty where it does not."""
+        now = self.queue.experiences(targets_of(proposal.operation))
+        return across(proposal, Library.of(now.values(), self._store.versions.head()))
 
     def dots(self, group_ids: Sequence[str]) -> dict[str, list[Dot]]:
         """The rollouts of some groups by reward, the best first."""

@@ -130,7 +130,7 @@ def panel(ws: Workspace, reading: Reviewing, chosen: Queue) -> None:
     if found.decision == "reject":
         st.selectbox(
             "Reason",
-            deciding.REASONS,
+            ws.preferences.reject_reasons,
             key=REASON,
             index=None,
             accept_new_options=True,

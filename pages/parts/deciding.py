@@ -19,7 +19,6 @@ from pages.parts import session
 Mode = Literal["", "edit", "reject"]
 DRAFT = "review_draft"
 REASON = "review_reason"
-REASONS = ("too specific", "not true in general", "says the obvious", "said already", "could do harm")
 
 CURRENT = "w_review_item"
 DRAFTS = "w_review_drafts"

@@ -18,7 +18,7 @@ from pages.parts.safe import joined, markup
 KEYS = (
     ("A", "approve and go on"),
     ("E", "edit the text"),
-    ("X", "reject, then 1 to 5 for the reason"),
+    ("X", "reject, then a number for the reason"),
     ("D", "defer: it comes last"),
     ("U", "undo the last decision"),
     ("B", "rebase a stale proposal"),
@@ -28,6 +28,9 @@ KEYS = (
     ("Esc", "close a panel; a draft is kept"),
     ("H", "show or hide the keys"),
 )
+
+DIGITS = 9
+"""So many reasons have a key of their own."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ def _rejecting(ws: Workspace, item: Proposal, around: Around) -> None:
     bound = (ws, item.id, item.revision, around.after)
     frame.note("Why? A number rejects at once; or write a reason of your own.")
     with st.container(horizontal=True, key="review_reasons"):
-        for number, reason in enumerate(deciding.REASONS, 1):
+        for number, reason in enumerate(ws.preferences.reject_reasons[:DIGITS], 1):
             st.button(
                 safe.label(reason.capitalize()),
                 key=f"reason_{number}",
@@ -209,7 +212,7 @@ def _rejecting(ws: Workspace, item: Proposal, around: Around) -> None:
     with st.container(horizontal=True, key="review_actions", vertical_alignment="bottom"):
         st.selectbox(
             "Reason",
-            deciding.REASONS,
+            ws.preferences.reject_reasons,
             key=deciding.REASON,
             index=None,
             accept_new_options=True,

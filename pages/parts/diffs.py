@@ -29,6 +29,8 @@ def draw(proposal: Proposal, ws: Workspace, reading: Reviewing) -> None:
         case Modify(experience_id=of):
             _modify(of, now, proposal)
         case Merge(experience_ids=ids):
+            if said := reading.across(proposal):
+                safe.html('<div class="w-warn">Taken together: {said}.</div>', said=said)
             _merge(ids, now, proposal)
         case _:
             frame.note("A new lesson, exactly as it would be stored")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.credit import Credit
 from core.experience import Add, Delete, Merge, Modify, Quarantined
 from core.workspace import Workspace
 from pages.parts import bulk, deciding, diffs, queue
@@ -74,6 +76,10 @@ def enabled(page: AppTest, key: str) -> bool:
     return not page.button(key).disabled
 
 
+def won(experience_id: str) -> Credit:
+    return Credit(experience_id=experience_id, source="R1-0001", followers=2, others=2, better=True)
+
+
 def of(ws: Workspace, op: str) -> str:
     """The first waiting proposal of an operation."""
     return next(p.id for p in ws.store.proposals.page(("proposed",))[0] if p.operation.op == op)
@@ -106,8 +112,6 @@ def test_lost_words_are_those_that_are_nowhere_in_the_result() -> None:
 
 
 def test_a_delete_shows_what_the_lesson_earned_and_cannot_be_edited(ws: Workspace) -> None:
-    from core.credit import Credit
-
     ws.store.credits.record(
         [Credit(experience_id="E-0003", source="R1-0001", followers=3, others=3, better=False)]
     )
@@ -160,7 +164,7 @@ def test_a_number_rejects_with_its_reason(ws: Workspace) -> None:
     page.button("reject").click().run()
     page.button("reason_3").click().run()
     fine(page)
-    assert ws.store.proposals.get(first).reason == deciding.REASONS[2]
+    assert ws.store.proposals.get(first).reason == ws.preferences.reject_reasons[2]
 
 
 def test_a_rejection_without_a_reason_is_one_red_line(ws: Workspace) -> None:
@@ -391,6 +395,62 @@ def test_the_difference_is_grouped_by_what_it_does(ws: Workspace) -> None:
     page.button("done_rollback").click().run()
     fine(page)
     assert ws.store.versions.head() == 4
+
+
+def test_the_preview_says_what_a_task_is_given_within_the_budget_of_the_endpoint(ws: Workspace) -> None:
+    drawn = fine(open_page("publish"))
+    assert "tokens a task" in drawn
+    assert f"of the {ws.models.injection_budget:,} that lessons may take" in drawn
+
+
+def test_a_merge_is_shown_with_the_lesson_that_lives_on_and_what_it_takes_over(ws: Workspace) -> None:
+    merge = of(ws, "merge")
+    operation = ws.store.proposals.get(merge).operation
+    assert isinstance(operation, Merge)
+    ws.store.credits.record([won(operation.experience_ids[1])])
+    ws.review.approve(merge, "ann", force=True)
+    drawn = fine(open_page("publish"))
+    first, second = operation.experience_ids
+    assert f"{second} is merged into {first}; words that are lost are struck out" in drawn
+    assert re.search(r"uses \d+ → \d+", drawn)
+
+
+def test_what_lessons_earned_can_be_counted_without_a_proposal(ws: Workspace) -> None:
+    for proposal in ws.review.staged():
+        ws.review.undo(proposal.id, "ann")
+    assert "Nothing is staged" in fine(open_page("publish"))
+    ws.store.credits.record([won("E-0001")])
+    page = open_page("publish")
+    assert re.search(r"Earned.*confidence [\d.]+ → [\d.]+", fine(page), re.S)
+    assert page.button("publish").label == "Count what lessons earned"
+    page.button("publish").click().run()
+    assert "Version 3 is published" in fine(page)
+    assert not ws.store.credits.pending()
+
+
+def test_who_may_not_publish_sees_why(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINNOW_ROLE", "reviewer")
+    page = open_page("publish")
+    fine(page)
+    assert not enabled(page, "publish")
+
+
+def test_a_merge_over_domains_is_warned_of(ws: Workspace) -> None:
+    one = ws.store.versions.library().live("E-0001")
+    other = next(e for e in ws.store.versions.library() if e.domain != one.domain)
+    made = propose(ws, Merge(experience_ids=(one.id, other.id), text="Both together."))
+    drawn = fine(open_page("review", id=made))
+    assert f"the domain of {one.id}, {one.domain}, takes the place of that of {other.id}" in drawn
+
+
+def test_the_reasons_to_reject_are_those_of_the_workspace(ws: Workspace) -> None:
+    ws.preferences.set_reject_reasons(["not ours", *(f"reason {n}" for n in range(11))], "ann")
+    page = open_page("review")
+    page.button("reject").click().run()
+    fine(page)
+    assert page.button("reason_1").label == "Not ours"
+    assert [b.key for b in page.button if str(b.key).startswith("reason_")][-1] == "reason_9"
+    assert "reason 10" in page.selectbox("review_reason").options
 
 
 def test_a_protected_label_moves_only_when_that_is_ticked(ws: Workspace) -> None:
