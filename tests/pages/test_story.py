@@ -1,229 +1,194 @@
-"""The app in a real browser: one story from a task file to a pack, and foreign text that tries to act."""
+"""The whole story in a real browser, by mouse: from a task file in an empty workspace to the bytes of a pack.
+
+What this test does, a person does who found the app and nothing else: every page is reached by a link or a button.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
-import threading
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from core.experience import Add
-from core.rollout import Task, Trajectory
-from core.settings import Endpoint, RewardConfig
-from core.settling import settle
 from core.workspace import Workspace
-from tests.browser import browsing, drawn, press, serve, shown, visit
-from tests.pages.workspaces import add_run, propose, publish, rollout
-from tests.stub_server import StubServer
+from tests.browser import PATIENCE_S, browsing, drawn, press, serve, shown, visit
+from tests.stub_process import stub_process
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 
+TASKS, SIZE = 12, 8
+FROM_THE_RUN = (
+    'When asked "what is ... + ...", answer with the number alone: no introduction, no final period, '
+    "no full sentence."
+)
+BY_HAND = "Write `->` as it is: *no* arrow, $no$ maths, >= 1 digit."
+MESSAGE = "What the first run taught"
+
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as found:
-        yield found
-
-
-def test_from_a_task_file_to_a_pack_by_mouse(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "tasks.jsonl"
-    rows = [
-        {"id": f"sum-{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "split": "train"}
-        for i in range(3)
-    ]
-    file.write_text("\n".join(map(json.dumps, [*rows, {"answer": "no question"}])), encoding="utf-8")
-    folder = tmp_path / "workspace"
-    ws = Workspace(folder)
-    with StubServer() as stub, serve(folder) as base:
-        ws.models.save(Endpoint(name="stub", base_url=stub.base_url, model="stub-model"), "ann")
-        ws.models.set_role("rollout", "stub", "ann")
-        page = browser.new_context(accept_downloads=True).new_page()
-
-        visit(page, f"{base}/import-tasks", "Nothing is imported before")
-        page.locator('input[type="file"]').first.set_input_files(file)
-        drawn(page, "valid tasks")
-        press(page, "import_now")
-        drawn(page, "3 tasks imported from tasks.jsonl")
-        assert [t.id for t in ws.store.tasks.page()[0]] == ["sum-0", "sum-1", "sum-2"]
-
-        visit(page, f"{base}/new-run", "calls at most")
-        press(page, "run_start")
-        drawn(page, "3 of 3 groups finished")
-        assert ws.store.runs.get("R1").tally.total == 3
-
-        visit(page, f"{base}/group?id=R1-0001", "exact answers, the best first")
-        answers = {r.trajectory.answer for r in ws.store.groups.get("R1-0001").rollouts}
-        assert answers <= set(shown(page))
-
-        lesson = "Write `->` as it is: *no* arrow, $no$ maths, >= 1 digit."
-        waiting = propose(ws, Add(text=lesson), "R1")
-        visit(page, f"{base}/review?id={waiting}", "exactly as it would be stored")
-        assert lesson in shown(page)
-        press(page, "approve")
-        drawn(page, f"{waiting} staged.")
-        press(page, "to_publish")
-        drawn(page, "All approved proposals become one new version")
-        press(page, "publish")
-        drawn(page, "Version 1 is published.")
-        assert [e.text for e in ws.store.versions.library()] == [lesson]
-
-        visit(page, f"{base}/packs", "SHA-256 of exactly these bytes")
-        with page.expect_download() as download:
-            press(page, "pack_download")
-        data = Path(download.value.path()).read_bytes()
-        assert hashlib.sha256(data).hexdigest() in shown(page)
-        assert data == ws.shipping.export("pack").data
-
-
-def test_keys_decide_and_wait_while_one_types(browser: Browser, tmp_path: Path) -> None:
-    ws = Workspace(tmp_path / "workspace")
-    first, second = (
-        propose(ws, Add(text="Read the file first.")),
-        propose(ws, Add(text="Answer in one word.")),
-    )
-    with serve(ws.folder) as base:
-        page = browser.new_page()
-        visit(page, f"{base}/review", "exactly as it would be stored")
-        page.wait_for_timeout(
-            1_500
-        )  # a key pressed right after loading is lost (measured: STREAMLIT, finding 6)
-        page.keyboard.press("e")
-        box = page.get_by_label("Your text")
-        box.wait_for()
-        box.fill("")
-        box.press_sequentially("a day ex ud")
-        assert ws.store.proposals.counts() == {"proposed": 2}, (
-            "keys of a decision must not fire while one types"
-        )
-        page.keyboard.press("Control+Enter")
-        drawn(page, f"{first} staged.")
-        assert ws.store.proposals.get(first).edited_text == "a day ex ud"
-        page.wait_for_timeout(500)
-        page.keyboard.press("d")
-        drawn(page, f"{second} deferred.")
-        page.wait_for_timeout(500)
-        page.keyboard.press("u")
-        drawn(page, f"{second} waits again.")
-        assert ws.store.proposals.get(second).status == "proposed"
-
-
-class Listener:
-    """An outside server that nothing may ask."""
-
-    def __init__(self) -> None:
-        self.hits: list[str] = []
-        hits = self.hits
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                hits.append(self.path)
-                self.send_error(404)
-
-            do_POST = do_GET  # noqa: N815
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with stub_process(tmp_path_factory.mktemp("stub"), latency_ms=5) as address:
+        yield address
 
 
 @pytest.fixture
-def listener() -> Iterator[Listener]:
-    found = Listener()
-    yield found
-    found.close()
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Of a workspace that is not there yet; its worker, which outlives the app, goes with it."""
+    folder = tmp_path / "workspace"
+    yield folder
+    for job in Workspace(folder).jobs.newest(1):
+        if job.worker:
+            os.kill(int(job.worker.split()[-2]), signal.SIGKILL)
 
 
-def hostile(url: str, where: str) -> str:
-    """Text that acts wherever it is taken for more than text."""
-    return "\n".join(
-        (
-            f'<script>fetch("{url}/script-{where}")</script><img src="{url}/img-{where}" onerror="fetch(`{url}/x`)">',
-            f'<style>.stApp{{background:url("{url}/style-{where}")}}</style>'
-            f'<iframe src="{url}/frame-{where}"></iframe>'
-            f'</div></textarea><form action="{url}/form-{where}"><input name=key></form><svg onload=alert(1)>',
-            f"![image]({url}/markdown-{where}) [link]({url}/link) <{url}/auto> :red[red] :material/delete: `code`",
-            "$\\frac{a}{b}$ -> >= -- ... **bold** {braces} ${HOME} &lt;entity&gt; \\n",
-            "  leading and trailing spaces  \ttab \u202eright to left\u202c \u200bzero width, 日本語, é, 👍🏽",
-            "",
-        )
-    )
+@pytest.fixture
+def page(folder: Path) -> Iterator[Page]:
+    """The app on that folder, at its home page."""
+    with serve(folder) as base, browsing() as browser:
+        found = a_tab(browser)
+        visit(found, base, "This workspace is empty")
+        yield found
 
 
-def test_foreign_text_is_shown_as_it_is_and_asks_nobody(
-    browser: Browser, tmp_path: Path, listener: Listener
-) -> None:
-    text = {
-        where: hostile(listener.url, where)
-        for where in ("question", "answer", "lesson", "proposal", "rationale")
-    }
-    text["lesson"] = "\n".join(text["lesson"].splitlines()[:3])  # a lesson has at most 32 words
-    long = "x" * 1_000_000
-    ws = Workspace(tmp_path / "workspace")
-    task = Task(
-        id="<b>t</b>![a](b)", question=text["question"], answer="4", domain=f"![d]({listener.url}/domain)"
-    )
-    ws.store.tasks.add([task], [1], "tasks.jsonl", "ann")
-    add_run(ws, [task])
-    group = ws.store.groups.get("R1-0001")
-    told = [text["answer"], long, "", "4", "5", "6"]
-    rollouts = tuple(
-        rollout(
-            group.id,
-            task,
-            i,
-            i / 5,
-            trajectory=Trajectory(answer=answer),
-            model=f"![m]({listener.url}/model)",
-        )
-        for i, answer in enumerate(told)
-    )
-    ws.store.groups.save(settle(group.model_copy(update={"rollouts": rollouts}), RewardConfig()))
-    publish(
-        ws,
-        Add(text=text["lesson"], domain=task.domain),
-        run_id="R1",
-        message=hostile(listener.url, "message"),
-    )
-    waiting = propose(ws, Add(text=text["proposal"]), "R1", rationale=text["rationale"])
+def a_tab(browser: Browser) -> Page:
+    return browser.new_context(accept_downloads=True, viewport={"width": 1440, "height": 900}).new_page()
 
-    places = {
-        "/tasks": ("Train teaches", []),
-        "/groups": ("A group is informative", []),
-        "/group?id=R1-0001": ("exact answers", [text["question"]]),
-        "/rollout?id=R1-0001-0": ("One attempt", [text["answer"]]),
-        "/rollout?id=R1-0001-1": ("The first 4,000 of 1,000,000 characters.", [long[:4_000]]),
-        f"/review?id={waiting}": ("exactly as it would be stored", [text["proposal"], text["rationale"]]),
-        "/experience?id=E-0001": ("Where it came from", [text["lesson"]]),
-        "/versions": ("Every published state", []),
-        "/activity": ("Everything that happened", []),
-    }
-    page = browser.new_page()
-    outside: list[str] = []
-    with serve(ws.folder) as base:
-        page.on(
-            "request",
-            lambda r: outside.append(r.url) if not r.url.startswith((base, "data:", "blob:")) else None,
-        )
-        for path, (mark, exact) in places.items():
-            visit(page, base + path, mark)
-            for each in exact:
-                assert each in shown(page), f"{path} does not show the text as it is stored"
-        acted = page.locator(
-            ".stApp script, .stApp iframe, .stApp form[action], .stApp [onerror], .stApp [onload]"
-        ).count()
-    assert (outside, listener.hits, acted) == ([], [], 0)
+
+def task_file(folder: Path) -> Path:
+    """Sums whose answer must be the number and nothing else; one row lacks its question."""
+    rows = [
+        {
+            "id": f"sum-{i}",
+            "question": f"What is {i} + {i + 3}? Answer with the number only.",
+            "answer": str(2 * i + 3),
+            "domain": "sums",
+            "split": "train",
+            "verifier": "exact",
+        }
+        for i in range(TASKS)
+    ]
+    file = folder / "tasks.jsonl"
+    file.write_text("\n".join(map(json.dumps, [*rows, {"answer": "no question"}])), encoding="utf-8")
+    return file
+
+
+def go(page: Page, name: str, text: str) -> None:
+    """Follow a link of the navigation."""
+    page.locator('[data-testid="stSidebarNav"]').get_by_role("link", name=name, exact=True).click()
+    drawn(page, text)
+
+
+def fill(page: Page, key: str, text: str) -> None:
+    """Type into a field, and leave it, so that the app learns of it."""
+    field = page.locator(f".st-key-{key} :is(input, textarea)").first
+    field.fill(text)
+    field.blur()
+
+
+def choose(page: Page, key: str, option: str) -> None:
+    """Choose an entry of a list."""
+    page.locator(f".st-key-{key}").get_by_role("combobox").click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def import_the_tasks(page: Page, file: Path) -> None:
+    press(page, "import_own")
+    drawn(page, "Nothing is imported before")
+    page.locator('input[type="file"]').first.set_input_files(file)
+    drawn(page, f"Import {TASKS} valid tasks")
+    press(page, "import_now")
+    drawn(page, f"{TASKS} tasks imported from tasks.jsonl, 1 row kept aside.")
+
+
+def name_the_model(page: Page, address: str) -> None:
+    go(page, "Settings", "Add or change an endpoint")
+    page.get_by_text("Add or change an endpoint").click()
+    for key, text in (("name", "stub"), ("model", "stub-model"), ("url", address)):
+        fill(page, f"endpoint_{key}", text)
+    press(page, "endpoint_save")
+    drawn(page, "stub is saved.")
+    choose(page, "role_rollout", "stub")
+    drawn(page, "Rollout is done by stub from now on.")
+
+
+def run(page: Page) -> None:
+    go(page, "Runs", "No runs yet")
+    press(page, "empty_go")
+    drawn(page, f"Start: at most {TASKS * SIZE} calls")
+    press(page, "run_start")
+    page.locator(".w-chip", has_text="done").first.wait_for(timeout=PATIENCE_S * 1000)
+    drawn(page, f"{TASKS} of {TASKS} groups finished")
+
+
+def look_at_a_group(page: Page) -> None:
+    page.get_by_role("link", name="Its groups").click()
+    drawn(page, "Groups by mean and spread")
+    page.locator(".js-plotly-plot .point").first.wait_for(timeout=PATIENCE_S * 1000)
+    page.locator(".st-key-open_R1-0001 button").click()
+    drawn(page, "Side by side")
+
+
+def write_a_lesson(page: Page) -> None:
+    press(page, "group_lesson")
+    drawn(page, "A lesson from this group")
+    fill(page, "lesson_text_R1-0001", BY_HAND)
+    press(page, "lesson_propose")
+    drawn(page, "waits for review.")
+
+
+def approve(page: Page, lesson: str) -> None:
+    page.locator(".w-exact", has_text=lesson).first.wait_for(timeout=PATIENCE_S * 1000)
+    drawn(page, "exactly as it would be stored")
+    assert lesson in shown(page)
+    page.wait_for_timeout(500)  # two decisions in one blink are one (`deciding.BLINK_S`)
+    press(page, "approve")
+
+
+def publish(page: Page) -> None:
+    drawn(page, "2 staged")
+    press(page, "to_publish")
+    drawn(page, "2 changes to the library, all at once.")
+    assert {FROM_THE_RUN, BY_HAND} <= set(shown(page))
+    fill(page, "publish_message", MESSAGE)
+    press(page, "publish")
+    drawn(page, "Version 1 is published.")
+
+
+def download(page: Page) -> bytes:
+    press(page, "done_packs")
+    drawn(page, "SHA-256 of exactly these bytes")
+    with page.expect_download() as found:
+        press(page, "pack_download")
+    return Path(found.value.path()).read_bytes()
+
+
+def test_from_a_task_file_to_a_pack_by_mouse(page: Page, folder: Path, tmp_path: Path, stub: str) -> None:
+    import_the_tasks(page, task_file(tmp_path))
+    name_the_model(page, stub)
+    run(page)
+    look_at_a_group(page)
+    ws = Workspace(folder)
+    answers = {r.trajectory.answer for r in ws.store.groups.get("R1-0001").rollouts}
+    assert answers <= set(shown(page))
+    write_a_lesson(page)
+    go(page, "Review", "exactly as it would be stored")
+    approve(page, FROM_THE_RUN)
+    approve(page, BY_HAND)
+    publish(page)
+    assert [e.text for e in ws.store.versions.library()] == [FROM_THE_RUN, BY_HAND]
+    assert (ws.store.versions.get(1).message, ws.store.versions.get(1).author) == (MESSAGE, "ann")
+    data = download(page)
+    assert hashlib.sha256(data).hexdigest() in shown(page)
+    assert data == ws.shipping.export("pack").data
+    assert ws.shipping.verify(data).experiences == 2
+    assert [e.kind for e in ws.store.events.newest(1)] == ["pack.exported"]
+    log = ws.store.events.newest(200)
+    assert {e.actor for e in log} <= {"ann", "winnow"}, "nothing happened without a name"
