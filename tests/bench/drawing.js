@@ -1,7 +1,7 @@
 // How long a page takes from a click, a key or an address until it is drawn, told by the browser's own clock.
 //
-// Drawn: the app has run because of it and is idle, the place shown is the one that was meant and has its title, and
-// from then on nothing changed in the page for QUIET_MS. What counts is the moment of the last change, not that it was
+// Drawn: the app has run because of it and is idle, the place shown is the one that was meant and has its title, no
+// widget or chart is still to come, and from then on nothing changed in the page for QUIET_MS. What counts is the moment of the last change, not that it was
 // waited for.
 (() => {
   const QUIET_MS = 400;
@@ -26,19 +26,23 @@
     subtree: true, childList: true, characterData: true, attributeFilter: ["data-test-script-state"],
   });
 
+  const pending = () =>
+    document.querySelectorAll('[data-testid="stSkeleton"], [data-testid="stPlotlyChart"]:not(:has(.main-svg))').length;
+
   const there = (path) => {
     const app = document.querySelector('[data-testid="stApp"]');
     return (
       app?.getAttribute("data-test-script-state") === "notRunning" &&
       location.pathname === path &&
       document.querySelector('[data-testid="stMain"] h1') !== null &&
-      document.querySelector('[data-testid="stMain"] [data-stale="true"]') === null
+      document.querySelector('[data-testid="stMain"] [data-stale="true"]') === null &&
+      pending() === 0
     );
   };
 
   self.why = () => ({
     state: document.querySelector('[data-testid="stApp"]')?.getAttribute("data-test-script-state"),
-    ran: self.ran, armed: self.armed, quiet: Math.round(performance.now() - self.changed),
+    pending: pending(), ran: self.ran, armed: self.armed, quiet: Math.round(performance.now() - self.changed),
     stale: document.querySelectorAll('[data-testid="stMain"] [data-stale="true"]').length, path: location.pathname,
   });
   self.arm = () => { self.armed = true; };
