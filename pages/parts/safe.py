@@ -11,7 +11,6 @@ import difflib
 import html as html_lib
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,8 @@ SHOWN = 4_000
 
 _LABEL = re.compile(r"([!-/:-@\[-`{-~])")
 _TOKENS = re.compile(r"\s+|\w+|[^\w\s]")
-_VISIBLE_CONTROLS = {"\n", "\t", "\r"}
+_SEEN = {"\n", "\t", "\r", "\u200d"}
+"""Of the characters without a glyph: those that lay out a text, and the one that joins emoji."""
 
 
 class Markup(str):
@@ -121,13 +121,9 @@ def warn_hidden(text: str) -> None:
 
 def hidden(text: str) -> list[tuple[str, int]]:
     """Invisible characters of a text, each with its name and count (`U+202E RIGHT-TO-LEFT OVERRIDE`, 1)."""
-    if text.isascii() and text.isprintable():
-        return []
-    counts = Counter(
-        c for c in text if c not in _VISIBLE_CONTROLS and unicodedata.category(c) in {"Cf", "Cc", "Co", "Cn"}
-    )
-    counts.pop("\u200d", None)  # joins emoji; harmless
-    return [(f"U+{ord(c):04X} {unicodedata.name(c, 'control character')}", n) for c, n in counts.items()]
+    found = (c for c in set(text) - _SEEN if unicodedata.category(c) in {"Cf", "Cc", "Co", "Cn"})
+    unseen = sorted(found, key=text.index)
+    return [(f"U+{ord(c):04X} {unicodedata.name(c, 'control character')}", text.count(c)) for c in unseen]
 
 
 def word_diff(before: str, after: str) -> Markup:

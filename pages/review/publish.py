@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.workspace.reviewing import Reviewing
-from pages.parts import frame, publishing, session, watch, words
+from pages.parts import frame, publishing, safe, session, watch, words
 from pages.parts.guard import guard, red_line
 
 ws = session.workspace()
@@ -72,7 +72,7 @@ with left:
 with st.bottom, st.container(horizontal=True, key="review_actions", vertical_alignment="center"):
     refusal = session.refusal("publisher")
     st.button(
-        f"Publish version {parent + 1:d}" if staged else "Count what lessons earned",
+        safe.label(f"Publish version {parent + 1}" if staged else "Count what lessons earned"),
         key="publish",
         type="primary",
         icon=":material/publish:",
