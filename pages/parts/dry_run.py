@@ -46,7 +46,7 @@ def draw(ws: Workspace, found: Outlook, config: RunConfig) -> None:
                 args=(ws.folder, found.key),
             )
         elif st.button(
-            "Try one task" if at_first.state == "none" else "Try it again",
+            safe.label("Try one task" if at_first.state == "none" else "Try it again"),
             key="dry_run",
             icon=":material/science:",
             disabled=bool(refusal),
