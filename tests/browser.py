@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 INSTALL = "No Chromium was found: `apt-get install chromium` brings one (or set WINNOW_CHROMIUM to the path of yours)."
 IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+UNDRAWN = '[data-testid="stSkeleton"]:visible'
+"""Stands where an element is whose code the browser still fetches."""
 PATIENCE_S = 60
 
 
@@ -105,9 +107,10 @@ def visit(page: Page, url: str, text: str) -> None:
 
 
 def drawn(page: Page, text: str) -> None:
-    """Wait until the app is idle and shows a text."""
+    """Wait until the app is idle, shows a text, and every element of the page is there."""
     page.get_by_text(text, exact=False).first.wait_for(timeout=PATIENCE_S * 1000)
     page.locator(IDLE).wait_for(timeout=PATIENCE_S * 1000)
+    page.locator(UNDRAWN).first.wait_for(state="hidden", timeout=PATIENCE_S * 1000)
 
 
 def press(page: Page, key: str) -> None:
