@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.errors import WinnowError
 from core.record import Record
-from core.store.library_pages import LibraryPages
 from core.workspace import Workspace
+from core.workspace.shelving import LibraryPages
 from core.workspace.shipping import Exported, Shipping
 from pages.parts import bytes_shown, frame, safe, session, words
 from pages.parts.guard import guard, red_line

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.store.labels import Label
 from core.workspace import Workspace
+from core.workspace.shelving import Label
 from pages.parts import frame, safe, session
 from pages.parts.events import when
 from pages.parts.safe import markup

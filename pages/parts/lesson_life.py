@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.experience import Experience
-from core.store.library_pages import Given, LibraryPages
 from core.workspace import Workspace
 from core.workspace.dossier import Brought, Dossier, Earning
 from core.workspace.provenance import Origin, Said
 from core.workspace.reviewing import Reviewing
+from core.workspace.shelving import Given, LibraryPages
 from pages.parts import charts, evidence, frame, paging, proposals, safe, session, words
 from pages.parts.events import when
 from pages.parts.safe import Markup, joined, markup

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 import streamlit as st
 
 from core.experience import KINDS, Experience
-from core.library import Library
-from core.review import library_tokens
-from core.store import Store
-from core.store.library_pages import Earnings, LibraryPages, Shelf, ShelfOrder
-from core.store.search import Hit
 from core.workspace import Workspace
+from core.workspace.shelving import Earnings, Hit, LibraryPages, Shelf, ShelfOrder, injected_tokens
 from pages.parts import frame, safe, session, words
 from pages.parts.safe import Markup, joined, markup
 
@@ -36,8 +31,6 @@ FEW_USES = 5
 """Of so many uses or fewer a share of wins says little."""
 NARROWING = ("library_kind", "library_model", "library_used", "library_proof")
 CONFIDENCE = "library_confidence"
-COUNTED = 1_000
-"""Lessons whose tokens are counted; of more, so many are spread evenly over all."""
 ANY = (0.0, 1.0)
 
 
@@ -151,16 +144,6 @@ def _named(label: str, key: str, options: Mapping[str, str]) -> str:
 # --- numbers ---
 
 
-@lru_cache(maxsize=64)
-def tokens(store: Store, number: int) -> int:
-    """Estimated tokens of a version when all of it is injected; of a large one a part is counted, and scaled."""
-    size = store.versions.get(number).size
-    part = LibraryPages(store).sample(number, COUNTED) if size else []
-    if not part:
-        return 0
-    return round(library_tokens(Library.of(part)) * size / len(part))
-
-
 def size(ws: Workspace, number: int) -> None:
     """Lessons against what the library may hold, and tokens."""
     lessons, most = ws.store.versions.get(number).size, ws.auditing.n_max
@@ -176,7 +159,7 @@ def size(ws: Workspace, number: int) -> None:
         most=f"{most:,}",
         share=f"{min(100.0, full):.1f}",
         look="w-bad-fill" if full > 100 else "w-grain-fill",
-        tokens=f"{tokens(ws.store, number):,}",
+        tokens=f"{injected_tokens(ws.store, number):,}",
     )
     if full > 100:
         safe.html(

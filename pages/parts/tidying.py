@@ -6,13 +6,12 @@ from collections import Counter
 
 import streamlit as st
 
-from core.audits import AUDITS, Audit, Rules, Suggestion
-from core.compression import STRATEGIES
 from core.errors import WinnowError
 from core.experience import Delete
 from core.workspace import Workspace
 from core.workspace.auditing import Audited
 from core.workspace.reviewing import Reviewing
+from core.workspace.shelving import AUDITS, STRATEGIES, Audit, Rules, Suggestion
 from pages.parts import diffs, frame, safe, session, words
 from pages.parts.safe import markup
 

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from core.experience import MAX_WORDS
-from core.store.library_pages import LibraryPages
 from core.workspace import count_words
 from core.workspace.dossier import dossier
+from core.workspace.shelving import LibraryPages
 from pages.parts import by_hand, frame, lesson_life, safe, session, words
 from pages.parts.guard import guard
 from pages.parts.safe import joined

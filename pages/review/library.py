@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.store.library_pages import LibraryPages
+from core.workspace.shelving import LibraryPages
 from pages.parts import by_hand, frame, paging, session, shelf, tidying, words
 from pages.parts.guard import guard
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.experience import Version
-from core.store.library_pages import Changes, LibraryPages
+from core.workspace.shelving import Changes, LibraryPages
 from pages.parts import frame, labels, paging, safe, session, version_diff, words
 from pages.parts.events import when
 from pages.parts.guard import guard
