@@ -42,7 +42,12 @@ PAGES = {
         st.Page("pages/review/experience.py", title="Experience", url_path="experience", visibility="hidden"),
     ],
     "Prove": [
-        st.Page("pages/prove/compare.py", title="Compare runs", icon=":material/compare_arrows:", url_path="compare")
+        st.Page(
+            "pages/prove/compare.py",
+            title="Compare runs",
+            icon=":material/compare_arrows:",
+            url_path="compare",
+        )
     ],
     "Ship": [st.Page("pages/ship/packs.py", title="Packs", icon=":material/package_2:", url_path="packs")],
     "Admin": [

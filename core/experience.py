@@ -245,7 +245,7 @@ ProposalStatus = Literal[
 OPEN_STATUSES: tuple[ProposalStatus, ...] = ("proposed", "deferred", "stale")
 
 Extractor = Literal["evidence", "llm", "person", "correction", "pack", "audit"]
-"""Who suggested it: counted evidence, a model, a person, a person who corrected a rollout, an imported library, an audit
+"""Who suggested it: counted evidence, a model, a person, one who corrected a rollout, an imported library, an audit
 of the library."""
 
 

@@ -57,7 +57,7 @@ class Distribution(Record):
     low: float = 0.0
     high: float = 1.0
     places: int = 20
-    """Steps from low to high; there is one bin more, and the common rewards 0, 0.5 and 1 lie in the middle of theirs."""
+    """Steps from low to high; there is one bin more, and the rewards 0, 0.5 and 1 lie in the middle of theirs."""
     bins: tuple[Bin, ...] = ()
     scored: int = 0
     unscored: int = 0

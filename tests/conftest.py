@@ -58,7 +58,9 @@ def _is_loopback(host: str) -> bool:
 def nothing_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.endswith("_API_KEY")] + ["WINNOW_WORKSPACE", "WINNOW_USER"]:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("WINNOW_RECENT", "")  # nothing is remembered, and nothing of the developer's is offered
+    monkeypatch.setenv(
+        "WINNOW_RECENT", ""
+    )  # nothing is remembered, and nothing of the developer's is offered
 
 
 @pytest.fixture

@@ -48,7 +48,10 @@ LAYERS = [
             "words",
         },
     ),
-    ("vocabulary", {"rollout", "experience", "figures", "job", "ports", "settings", "record", "errors", "roles"}),
+    (
+        "vocabulary",
+        {"rollout", "experience", "figures", "job", "ports", "settings", "record", "errors", "roles"},
+    ),
 ]
 RANK = {name: rank for rank, (_, names) in enumerate(LAYERS) for name in names}
 MODULES = [p for p in sorted((ROOT / "core").rglob("*.py")) if p != ROOT / "core" / "__init__.py"]

@@ -179,7 +179,7 @@ class Arriving:
         return arrived.model_copy(update={"new": tuple(new), "joined": tuple(joined)})
 
     def _spelled(self, found: ForeignLibrary) -> ForeignLibrary:
-        """Domains that differ from one in use only in case or spaces are that one: a lesson is injected for exactly it."""
+        """Domains that differ from one in use only in case or spaces are that one: matching is exact."""
         in_use = dict.fromkeys(
             [*self._store.tasks.counts(), *(e.domain for e in self._store.versions.library())]
         )

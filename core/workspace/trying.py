@@ -29,7 +29,9 @@ def try_endpoint(folder: Path, name: str, within_s: float = WITHIN_S) -> Trial:
         found = run_aside(folder, "endpoints", "test", name, within_s=within_s)
     except BusyError:
         late = f"{name} did not answer within {within_s:.0f} s and was given up."
-        return Trial(endpoint=name, works=False, said=f"{late} A terminal waits longer: winnow endpoints test {name}")
+        return Trial(
+            endpoint=name, works=False, said=f"{late} A terminal waits longer: winnow endpoints test {name}"
+        )
     except WinnowError as e:
         return Trial(endpoint=name, works=False, said=str(e))
     if "dimension" in found:
