@@ -248,7 +248,8 @@ class Publishing:
                 way = f"; `winnow review undo {proposal.id}` takes the decision back" if decided else ""
                 raise InputError(f"{proposal.id} is {proposal.status}, not published{way}.")
             versions = self._store.versions
-            made = reversal(proposal, versions.library(proposal.published_in - 1), versions.library())
+            before = versions.library(proposal.published_in - 1)
+            made = reversal(proposal, before, versions.library(), lambda of: self.origin(of)[1])
             for one in made:
                 if same := self._store.proposals.same(one.operation):
                     raise InputError(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from core.errors import InputError
-from core.experience import Add, Delete, Experience, Modify, Operation, Proposal, targets_of
+from core.experience import Add, Delete, Evidence, Experience, Modify, Operation, Proposal, targets_of
 from core.library import Library
 from core.words import normalise
 
+MadeBy = Callable[[str], Sequence[Proposal]]
+"""The proposals that made an experience what it is, the newest first."""
 
-def reversal(proposal: Proposal, before: Library, head: Library) -> list[Proposal]:
+
+def reversal(proposal: Proposal, before: Library, head: Library, made_by: MadeBy) -> list[Proposal]:
     """Proposals that restore what a published one changed, those that give old texts back first.
 
     An experience that it made is deleted, one that it changed gets its text, kind and domain back. One that it took
@@ -18,20 +23,42 @@ def reversal(proposal: Proposal, before: Library, head: Library) -> list[Proposa
         proposal: a published one.
         before: the version before the one that it was published in.
         head: the newest version.
+        made_by: tells what stands behind an experience that comes back: it was learned from the same tasks as ever.
 
     Raises:
         InputError: something that it changed was changed again since, or it has no effect any more.
     """
     touched = [e for e in head.experiences.values() if e.proposal_id == proposal.id]
-    reverted = [_restored(e, before.experiences.get(e.id)) for e in sorted(touched, key=lambda e: e.id)]
-    found = [o for o in reverted if o is not None and not (isinstance(o, Add) and _is_back(o, head))]
+    reverted = [
+        (_restored(e, before.experiences.get(e.id)), e.id) for e in sorted(touched, key=lambda e: e.id)
+    ]
+    found = [(o, i) for o, i in reverted if o is not None and not (isinstance(o, Add) and _is_back(o, head))]
     if not found:
         raise InputError(
             f"Nothing of {proposal.id} is left in version {head.version}: it was changed or rolled back since; "
             f"`winnow library show {proposal.experience_id}` tells how."
         )
-    found.sort(key=lambda operation: isinstance(operation, Add))
-    return [_proposed(proposal, operation, head) for operation in found]
+    found.sort(key=lambda one: isinstance(one[0], Add))
+    made = [(_proposed(proposal, operation, head), of) for operation, of in found]
+    return [
+        _as_it_was(one, before.experiences[of], made_by(of)) if isinstance(one.operation, Add) else one
+        for one, of in made
+    ]
+
+
+def _as_it_was(proposal: Proposal, lost: Experience, made_by: Sequence[Proposal]) -> Proposal:
+    """The proposal of a lesson that comes back, with its evidence, model, confidence and age."""
+    behind = [p.evidence for p in made_by if not isinstance(p.operation, Delete)]
+    counted = next((e for e in behind if e.findings), Evidence())
+    evidence = counted.model_copy(
+        update={
+            "group_ids": tuple(dict.fromkeys(i for e in behind for i in e.group_ids)),
+            "rollout_ids": tuple(dict.fromkeys(i for e in behind for i in e.rollout_ids)),
+            "steps": {k: v for e in reversed(behind) for k, v in e.steps.items()},
+        }
+    )
+    kept = {"learned_on": lost.learned_on, "confidence": lost.confidence, "epoch": lost.epoch}
+    return proposal.model_copy(update={"evidence": evidence, **kept})
 
 
 def _restored(now: Experience, before: Experience | None) -> Operation | None:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from core.errors import ApplyError, InputError, StaleVersionError, WinnowError
-from core.experience import Delete, Merge, Modify, Quarantined
+from core.experience import Add, Delete, Evidence, Merge, Modify, Proposal, Quarantined
 from core.packs import read_pack
 from core.review import stale
 from core.workspace import Workspace
@@ -414,6 +414,33 @@ def test_a_published_proposal_is_taken_back_by_proposals_that_restore_what_was_t
     assert texts == {"E-0001": "First lesson.", "E-0004": "Second lesson."}
     with pytest.raises(InputError, match="Nothing of P-0003 is left"):
         workspace.review.revert(merge, "bob")
+
+
+def test_a_lesson_that_comes_back_was_learned_from_the_same_tasks_as_ever(workspace: Workspace) -> None:
+    evidence = Evidence(group_ids=("R1-0001",), rollout_ids=("R1-0001-0",), sentence="7 of 8.")
+    operation = Add(text="Count twice.", kind="strategy", domain="sums")
+    proposal = Proposal(
+        id="",
+        operation=operation,
+        extractor="evidence",
+        evidence=evidence,
+        learned_on="qwen",
+        confidence=0.7,
+        epoch=3,
+    )
+    [made] = workspace.store.proposals.add([proposal], "test")
+    workspace.review.approve(made, "ann")
+    workspace.review.publish("", "ann")
+    [gone] = propose(workspace, Delete(experience_id="E-0001"))
+    workspace.review.approve(gone, "ann")
+    workspace.review.publish("", "ann")
+    [back] = workspace.review.revert(gone, "ann")
+    assert back.evidence.group_ids == ("R1-0001",)
+    assert back.evidence.rollout_ids == ("R1-0001-0",)
+    workspace.review.approve(back.id, "ann")
+    workspace.review.publish("", "ann")
+    [lesson] = workspace.store.versions.library()
+    assert (lesson.learned_on, lesson.confidence, lesson.epoch) == ("qwen", 0.7, 3)
 
 
 def test_what_is_not_published_is_undone_and_not_reverted(workspace: Workspace) -> None:
