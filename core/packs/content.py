@@ -87,8 +87,9 @@ class Exporter:
     """The name that readers of the format look for, e.g. AGENTS.md."""
 
     def file_name(self, content: PackContent) -> str:
-        """A file name that is safe everywhere."""
-        return self.fixed_name or f"{slug(content.name)}-v{content.version.number}{self.suffix}"
+        """A file name that is safe everywhere, another one for each form."""
+        form = f"-{self.name}" if self.suffix == ".txt" else ""  # an ending that several forms share
+        return self.fixed_name or f"{slug(content.name)}-v{content.version.number}{form}{self.suffix}"
 
     def redaction(self, content: PackContent) -> Redaction:
         """What the file tells of this version, and what it does not."""
