@@ -22,6 +22,8 @@ import math
 import os
 import re
 import uuid
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -35,11 +37,14 @@ INDENT = "    "
 GENERAL = "general"
 """The domain whose lessons go with every task."""
 
+MAX_BYTES = 32 * 2**20
+"""Of a pack.json in a zip."""
 WHOLE_LIBRARY = 50
 TOP_K = 5
 CONFIDENCE_WEIGHT = 0.2
 CAPS = {"convention": 2, "tool_selection": 2, "failure_pattern": 1}
 
+_EXPORT = "`winnow pack export --form loader` writes this module with the lessons in it"
 _BREAK = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])")
 _LETTERS = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _SINGLES = re.compile(r"[!-/:-@\[-`{-~\d\n\t\r]| (?=\d)", re.ASCII)
@@ -158,13 +163,43 @@ class Lessons:
 
 
 def load(path: str | os.PathLike[str] | None = None) -> Lessons:
-    """The lessons of the pack.json at `path`, else the embedded ones, else those of the pack.json beside this file."""
-    text = EMBEDDED
-    if path is not None or text is None:
-        beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pack.json")
-        with open(path or beside, encoding="utf-8", newline="") as file:
-            text = file.read()
-    return Lessons(json.loads(text), hashlib.sha256(text.encode("utf-8")).hexdigest())
+    """The lessons of the pack at `path` (its zip or its pack.json).
+
+    Without one it is the embedded lessons, else those of the pack.json beside this file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no pack.
+    """
+    if path is None and EMBEDDED is not None:
+        data = EMBEDDED.encode("utf-8")
+    else:
+        data = _read(path or os.path.join(os.path.dirname(os.path.abspath(__file__)), "pack.json"))
+    try:
+        pack = json.loads(data.decode("utf-8"))
+    except ValueError:
+        pack = None
+    if not isinstance(pack, dict):
+        raise ValueError(f"{path or 'pack.json'} is no pack of Winnow; {_EXPORT}")
+    return Lessons(pack, hashlib.sha256(data).hexdigest())
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    """A pack.json, also out of the zip of a pack."""
+    if os.path.isdir(path) or not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path}; {_EXPORT}")
+    with open(path, "rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            file.seek(0)
+            return file.read()
+        try:
+            with zipfile.ZipFile(file) as archive, archive.open("pack.json") as member:
+                data = member.read(MAX_BYTES + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError) as e:
+            raise ValueError(f"{path} is a zip without a pack.json that can be read; {_EXPORT}") from e
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"the pack.json in {path} has more than {MAX_BYTES} bytes; that much is not read")
+    return data
 
 
 def render(lessons: Sequence[Lesson]) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,34 @@ def test_the_plain_file_reads_the_pack_json_beside_it(tmp_path: Path) -> None:
     (tmp_path / "pack.json").write_text(make_pack(small()).canonical(), encoding="utf-8", newline="")
     script = "import winnow_lessons as w\nprint(w.load().version, len(w.load().lessons), w.load().name)\n"
     assert run_alone(tmp_path, script).split() == ["3", "2", "Demo"]
+
+
+def test_the_zip_of_a_pack_is_read_as_its_pack_json_is(tmp_path: Path) -> None:
+    (tmp_path / "demo.zip").write_bytes(EXPORTERS["pack"].write(small()))
+    (tmp_path / "pack.json").write_text(make_pack(small()).canonical(), encoding="utf-8", newline="")
+    zipped, plain = (winnow_lessons.load(tmp_path / name) for name in ("demo.zip", "pack.json"))
+    assert (zipped.lessons, zipped.sha256, zipped.version) == (plain.lessons, plain.sha256, 3)
+
+
+def test_what_is_no_pack_is_refused_with_the_command_that_makes_one(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    (tmp_path / "cut.zip").write_bytes(EXPORTERS["pack"].write(small())[:300])
+    (tmp_path / "latin.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "list.json").write_bytes(b"[]")
+    for name in ("other.zip", "cut.zip", "latin.txt", "list.json"):
+        with pytest.raises(ValueError, match=f"{name} is .*winnow pack export --form loader"):
+            winnow_lessons.load(tmp_path / name)
+    for missing in (tmp_path / "none.zip", tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*winnow pack export --form loader"):
+            winnow_lessons.load(missing)
+
+
+def test_a_pack_json_that_unpacks_to_more_than_is_read_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("pack.json", b" " * (winnow_lessons.MAX_BYTES + 1))
+    with pytest.raises(ValueError, match="more than"):
+        winnow_lessons.load(tmp_path / "bomb.zip")
 
 
 def test_the_exported_file_is_ascii_and_the_same_bytes_each_time() -> None:
