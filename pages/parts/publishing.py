@@ -28,18 +28,20 @@ TONES = {"add": "good", "modify": "accent", "delete": "bad", "merge": "accent"}
 # --- what would happen ---
 
 
-def preview(ws: Workspace, reading: Reviewing) -> Preview:
-    """What publishing would do; made anew when something was decided or published.
+def preview(ws: Workspace, reading: Reviewing, staged: Sequence[Proposal]) -> Preview:
+    """What publishing what is `staged` would do; made anew when something was decided or published.
 
     Raises:
+        InputError: one of them is not approved any more.
         ApplyError: what is staged does not fit; the first that does not is named.
     """
     budget = ws.models.injection_budget
-    key = (str(ws.folder), reading.queue.decided_stamp(), len(ws.store.credits.pending()), budget)
+    only = tuple(p.id for p in staged)
+    key = (str(ws.folder), only, reading.queue.decided_stamp(), len(ws.store.credits.pending()), budget)
     kept = session.get(PREVIEW)
     if isinstance(kept, tuple) and kept[0] == key and isinstance(kept[1], Preview):
         return kept[1]
-    made = ws.review.preview(budget_tokens=budget)
+    made = ws.review.preview(only=only, budget_tokens=budget)
     session.put(PREVIEW, (key, made))
     return made
 
@@ -63,18 +65,25 @@ def look_again() -> None:
 # --- commands ---
 
 
-def publish(ws: Workspace, parent: int) -> None:
-    """Publish what was looked at, then move the label that was chosen."""
+def publish(ws: Workspace, parent: int, shown: Sequence[Seen]) -> None:
+    """Publish what was looked at and nothing else, then move the label that was chosen."""
     message = str(session.get(MESSAGE, "") or "")
     name = str(session.get(LABEL) or "")
     label = ws.store.labels.find(name) if name else None
     if label and label.protected and not session.get(SURE):
         session.flash(f"{name} is protected: tick that you mean to move it, or choose no label.", "bad")
         return
+    only = {one.proposal_id: one.revision for one in shown}
+    now = ws.review.staged()
+    if anew := [p.id for p in now if only.get(p.id, p.revision) != p.revision]:
+        session.flash(f"Decided anew meanwhile: {_some(anew)}. Look again, then publish.", "bad")
+        return
+    later = [p.id for p in now if p.id not in only]
+    stays = f" Approved meanwhile, and still staged: {_some(later)}." if later else ""
     made: list[int] = []
     if not session.attempt(
-        lambda: made.append(ws.review.publish(message, session.me(), parent=parent).number),
-        f"Version {parent + 1} is published.",
+        lambda: made.append(ws.review.publish(message, session.me(), parent=parent, only=tuple(only)).number),
+        f"Version {parent + 1} is published.{stays}",
     ):
         return
     session.forget(PARENT, PREVIEW, MESSAGE, LABEL, SURE)
@@ -84,8 +93,12 @@ def publish(ws: Workspace, parent: int) -> None:
             lambda: ws.review.set_label(
                 name, made[0], session.me(), force=True, expected=label.version if label else "nothing"
             ),
-            f"Version {made[0]} is published, and {name} points at it.",
+            f"Version {made[0]} is published, and {name} points at it.{stays}",
         )
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5:,} more" if len(ids) > 5 else "")
 
 
 def undo(ws: Workspace, of: str, revision: int) -> None:

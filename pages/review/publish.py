@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.workspace.reviewing import Reviewing
+from core.workspace.reviewing import Reviewing, Seen
 from pages.parts import frame, publishing, safe, session, watch, words
 from pages.parts.guard import guard, red_line
 
@@ -22,7 +22,7 @@ if asked.isdecimal() and len(asked) < 10:
 made = None
 if not staged and ws.store.credits.pending():
     with guard():
-        made = publishing.preview(ws, reading)
+        made = publishing.preview(ws, reading, staged)
 earned = bool(made and made.differences)
 """Whether what lessons earned would make a version by itself."""
 if not staged and not earned:
@@ -53,7 +53,7 @@ if flash and flash[1] == "bad":
 
 if made is None:
     with guard():
-        made = publishing.preview(ws, reading)
+        made = publishing.preview(ws, reading, staged)
 if made is None:  # what cannot be published can still be taken back
     publishing.unfit(staged, ws, reading)
     st.stop()
@@ -77,7 +77,7 @@ with st.bottom, st.container(horizontal=True, key="review_actions", vertical_ali
         type="primary",
         icon=":material/publish:",
         on_click=publishing.publish,
-        args=(ws, parent),
+        args=(ws, parent, [Seen(p.id, p.revision) for p in staged]),
         disabled=bool(refusal),
         help=frame.refused(refusal),
     )

@@ -479,6 +479,30 @@ def test_who_published_meanwhile_is_named_before_anything_else_can_be_published(
     assert ws.store.versions.head() == 4
 
 
+def test_what_is_approved_after_the_page_was_drawn_stays_staged_and_is_named(ws: Workspace) -> None:
+    shown = [p.id for p in ws.review.staged()]
+    page = open_page("publish")
+    later = propose(ws, Add(text="Say which unit a number has."))
+    ws.review.approve(later, "bob")
+    page.button("publish").click().run()
+    assert f"Approved meanwhile, and still staged: {later}." in fine(page)
+    assert list(ws.store.versions.get(3).proposal_ids) == shown
+    assert [p.id for p in ws.review.staged()] == [later]
+
+
+def test_what_was_edited_after_the_page_was_drawn_is_not_published_unseen(ws: Workspace) -> None:
+    shown = ws.review.staged()[0].id
+    page = open_page("publish")
+    ws.review.undo(shown, "bob")
+    ws.review.approve(shown, "bob", text="Say which unit a number has.")
+    page.button("publish").click().run()
+    assert f"Decided anew meanwhile: {shown}." in red(page)
+    assert ws.store.versions.head() == 2
+    page.button("publish").click().run()
+    fine(page)
+    assert ws.store.versions.head() == 3
+
+
 def test_stale_ones_go_back_to_the_queue_together(ws: Workspace) -> None:
     base = {e.id: e.text for e in ws.store.versions.library()}
     for i in ("E-0002", "E-0004"):
