@@ -210,14 +210,19 @@ def _texts_in(file: IO[str] | None, lines: bool) -> list[str]:
     """The texts of a file, without the mark and the line end that editors put around them.
 
     Raises:
-        InputError: it is no text.
+        InputError: it is no text, or larger than any that is looked for.
     """
     if file is None:
         return []
     try:
-        text = file.read().removeprefix("\ufeff")
+        text = file.read(MAX_TEXT + 1)
     except UnicodeDecodeError as e:
         raise InputError("What holds the text is not UTF-8; texts are looked for as characters.") from e
+    if len(text) > MAX_TEXT:
+        raise InputError(
+            f"What holds the text has more than {MAX_TEXT:,} characters; give less of it at once."
+        )
+    text = text.removeprefix("\ufeff")
     texts = text.splitlines() if lines else [text.removesuffix("\n")]
     return [text for text in texts if text]
 

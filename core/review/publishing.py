@@ -219,9 +219,11 @@ class Publishing:
         return redacted(self._store.versions.library(number))
 
     def _told(self, number: int) -> str:
+        return f"Roll back to version {number}{self._without(number)}"
+
+    def _without(self, number: int) -> str:
         gone = self._redacted(number)
-        without = f", without {', '.join(gone)} (redacted)" if gone else ""
-        return f"Roll back to version {number}{without}"
+        return f", without {', '.join(gone)} (redacted)" if gone else ""
 
     def _rolled_back(self, number: int, head: Library, parent: int | None, actor: str) -> Library:
         """The library after a rollback, in the transaction that saves it."""
@@ -229,7 +231,8 @@ class Publishing:
         self._refuse_moved(head, parent)
         if reads_alike(differences(self._store.versions.as_of(before, head), head)):
             raise InputError(
-                f"Version {head.version} reads as version {number} did; there is nothing to roll back."
+                f"Version {head.version} reads as version {number} did{self._without(number)}; "
+                "there is nothing to roll back."
             )
         earned = self._store.credits.fold(before, into=head.version + 1, actor=actor, since=before.version)
         return self._store.versions.as_of(earned, head)

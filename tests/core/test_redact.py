@@ -474,3 +474,18 @@ def test_who_sits_at_a_terminal_is_told_how_rather_than_waited_for(monkeypatch: 
         with pytest.raises(InputError, match="a FILE that holds it, a pipe into this command, or --task"):
             _piped()
     os.close(master)
+
+
+def test_a_file_larger_than_any_text_is_refused_before_it_is_read_whole(workspace: Workspace) -> None:
+    done = CliRunner().invoke(main, ["redact", "--workspace", str(workspace.folder), "/dev/zero"])
+    assert done.exit_code == 2, done.output
+    assert "more than 16,777,216 characters" in done.output
+
+
+def test_a_rollback_to_what_was_redacted_whole_names_what_is_left_out(workspace: Workspace) -> None:
+    publish(workspace, "Log in with zanzibarkey first.")
+    redact(workspace, "zanzibarkey")
+    with pytest.raises(
+        InputError, match=r"reads as version 1 did, without E-0001 \(redacted\); there is nothing"
+    ):
+        workspace.review.rollback(1, "ann")
