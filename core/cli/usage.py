@@ -32,7 +32,13 @@ def import_usage(desk: Desk, log: Path, dry_run: bool) -> None:
     lines = [
         f"{plural(done.new, 'new entry', 'new entries')} in {done.source}, {done.known:,} known already."
     ]
-    lines.append(f"{plural(done.credited, 'entry tells', 'entries tell')} of lessons of this workspace.")
+    if done.known and not done.new:
+        lines.append("What they tell was counted when they first came in; no entry counts twice.")
+    else:
+        new = "new " if done.known else ""
+        lines.append(
+            f"{plural(done.credited, f'{new}entry tells', f'{new}entries tell')} of lessons of this workspace."
+        )
     lines += earned_lines(done.earned)
     if done.unknown:
         shown = ", ".join(f"{one_line(i, 40)} ({n:,} times)" for i, n in list(done.unknown.items())[:20])

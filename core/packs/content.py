@@ -206,6 +206,15 @@ def holds_secret(value: Any) -> bool:
     return any(_SECRETS.search(text) for text in _strings(value))
 
 
+def kept_name(source: str) -> str:
+    """The name of a file as it is kept: not one that looks like a secret.
+
+    >>> kept_name("lessons.json"), kept_name("sk-" + "a1B2" * 8)
+    ('lessons.json', 'a file whose name looks like a secret')
+    """
+    return "a file whose name looks like a secret" if holds_secret(source) else source
+
+
 def check_text_only(value: Any, where: str) -> None:
     """Refuse NUL and halves of surrogate pairs anywhere in a JSON value.
 

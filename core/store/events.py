@@ -140,6 +140,21 @@ class Events:
         )
         return [_entry(row) for row in rows]
 
+    def export_before_redaction(self, sha256: str) -> tuple[Event, Event] | None:
+        """The newest export of a file and the newest redaction, if the export is the older one: it may hold the text.
+
+        Lines are compared, not times, which are of whole seconds.
+        """
+        exports = self._database.rows(
+            f"SELECT {COLUMNS} FROM events WHERE kind = 'pack.exported' AND json_extract(data, '$.sha256') = ?"
+            " ORDER BY id DESC LIMIT 1",
+            sha256,
+        )
+        redactions, _ = self.page(kind="workspace.redacted", limit=1)
+        if not exports or not redactions or exports[0]["id"] > redactions[0].id:
+            return None
+        return _event(exports[0]), redactions[0]
+
     def every(self, batch: int = 1000) -> Iterator[Entry]:
         """The whole log with its states, the oldest line first; read in batches."""
         last = 0

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from core.errors import PackError
 from core.experience import GENERAL, MAX_WORDS, Add, Proposal, same_domain
 from core.extraction.wording import opposed
 from core.importers.source import MAX_RAW, bounded
 from core.packs import Credit, read_library, read_usage
-from core.packs.content import unfit
+from core.packs.content import kept_name, unfit
 from core.packs.foreign import Aside, ForeignLesson, ForeignLibrary, domain_or
 from core.packs.usage_log import UsageEntry
 from core.record import Record, content_hash
@@ -136,23 +137,24 @@ class Arriving:
 
         Args:
             data: the file.
-            source: its name.
+            source: its name; one that looks like a secret is not kept.
             actor: who imports.
             form: what to read it as (`core.packs.READERS`); None recognises it.
             domain: of lessons whose file names none; None = general.
             dry_run: write nothing.
 
         Raises:
-            PackError: the file cannot be trusted or read; nothing was changed.
+            PackError: the file cannot be trusted or read, or is from before a redaction; nothing was changed.
             InputError: there is no such form.
         """
         form, found = read_library(data, form)
         found = self._spelled(_fit(found))
         sha256 = hashlib.sha256(data).hexdigest()
+        self._refuse_redacted(sha256)
         key = content_hash([sha256, form, domain])
         arrived = Arrived(
             form=form,
-            source=source,
+            source=kept_name(source),
             sha256=sha256,
             name=found.name,
             version=found.version,
@@ -177,6 +179,15 @@ class Arriving:
                 made = Import(key=key, actor=actor, **arrived.model_dump(include=set(Import.model_fields)))
                 self._store.imports.add(made, _outcomes(found, new, joined), found.aside)
         return arrived.model_copy(update={"new": tuple(new), "joined": tuple(joined)})
+
+    def _refuse_redacted(self, sha256: str) -> None:
+        """Refuse a file of our own from before a redaction: it would bring back what was taken out."""
+        if found := self._store.events.export_before_redaction(sha256):
+            exported, redacted = found
+            raise PackError(
+                f"This file was exported here on {exported.at[:10]} ({exported.subject}), before {redacted.subject} of "
+                f"{redacted.at[:10]}, so it may hold what was taken out: export anew, and import that."
+            )
 
     def _spelled(self, found: ForeignLibrary) -> ForeignLibrary:
         """Domains that differ from one in use only in case or spaces are that one: matching is exact."""
@@ -293,6 +304,7 @@ class Arriving:
         Raises:
             InputError: the file as a whole cannot be read; nothing was changed.
         """
+        source = kept_name(source)
         log = read_usage(data, source)
         aside = tuple(Aside(place=f"line {r.line}", reason=r.reason, raw=r.raw) for r in log.aside)
         with self._store.writing():

@@ -12,6 +12,7 @@ from pydantic import Field
 from core.errors import InputError
 from core.executor import LocalExecutor
 from core.importers.splits import SHARES
+from core.packs.content import kept_name
 from core.ports import Progress, silent
 from core.record import Record
 from core.reward import RECORDED
@@ -137,6 +138,7 @@ class Intake:
         self, file: TaskFile, source: str, actor: str, progress: Progress = silent
     ) -> TasksImported:
         """Import what `read_tasks` found, in one transaction; rows that did not fit are kept aside."""
+        source = kept_name(source)
         aside = _aside(file, source)
         with self._store.writing():
             self._store.tasks.set_aside(aside)
@@ -167,8 +169,9 @@ class Intake:
         """
         from core.importers import read_rollouts
 
-        source = name or (data.name if isinstance(data, Path) else "rollouts")
-        file = read_rollouts(data, name=source, format=form)
+        name = name or (data.name if isinstance(data, Path) else "rollouts")
+        file = read_rollouts(data, name=name, format=form)
+        source = kept_name(name)
         aside = [
             SetAside(kind="rollout", source=source, line=r.line, reason=r.reason, raw=r.raw)
             for r in file.rejected
@@ -245,6 +248,7 @@ class Intake:
 
 def would_import(file: TaskFile, source: str, against: Against | None = None) -> TasksImported:
     """What importing a file would make of its rows; without `against` into a workspace that has no tasks."""
+    source = kept_name(source)
     known, taken = (against.known, against.taken) if against else (frozenset[str](), frozenset[str]())
     refused = [
         SetAside(

@@ -211,13 +211,14 @@ class Shipping:
         return verify_pack(data)
 
     def record(self, exported: Exported, actor: str, target: str) -> None:
-        """Remember that a version was shipped; the same file twice is remembered once."""
+        """Remember that a version was shipped; the same file twice is remembered once, and again after a redaction."""
         with self._store.writing():
             newest = self._store.events.newest(1, subject=f"version {exported.version}")
             if (
                 newest
                 and newest[0].kind == "pack.exported"
                 and newest[0].data.get("sha256") == exported.sha256
+                and not self._store.events.export_before_redaction(exported.sha256)
             ):
                 return
             self._store.events.append(

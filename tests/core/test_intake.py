@@ -182,3 +182,16 @@ def test_a_sample_import_that_was_killed_before_its_proposals_makes_them_up(
             workspace.load_sample("ann")
     workspace.load_sample("ann")
     assert workspace.store.proposals.page()[1] > 0
+
+
+def test_a_file_name_that_looks_like_a_secret_is_not_kept(workspace: Workspace) -> None:
+    key = "sk-" + "a1B2" * 8
+    intake = workspace.intake
+    tasks = intake.read_tasks(rows({"question": "1+1?", "answer": "2"}, "{broken"), name=f"{key}.jsonl")
+    weighed = intake.weigh_tasks(tasks, f"{key}.jsonl")
+    added = intake.add_tasks(tasks, f"{key}.jsonl", "ann")
+    told = intake.add_rollouts(rows(recorded(0, 1.0), "{broken"), "ann", name=f"{key}.jsonl")
+    for done in (weighed, added, told):
+        assert done.source == "a file whose name looks like a secret"
+        assert {row.source for row in done.set_aside} == {done.source}
+    assert key not in workspace.store.dump()

@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from core.errors import ApplyError, InputError, PackError
-from core.experience import Add, Modify
+from core.experience import Add, Delete, Modify
 from core.packs import EXPORTERS
 from core.words import count_words, normalise
 from core.workspace import Workspace
 from core.workspace.arriving import Arrived
+from core.workspace.erasing import Erasing
 from tests.core.test_cli import winnow
 from tests.core.test_packs import HOSTILE, TEXTS, content, small
 from tests.make import propose, publish, ticking
@@ -294,3 +295,31 @@ def test_a_file_with_something_set_aside_ends_with_1(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(json.dumps({"a": "Ask once.", "b": 3}).encode())
     done = winnow(tmp_path / "w", "pack", "import", str(tmp_path / "x.json"))
     assert (done.code, "entry 'b': it is no text" in done.out) == (1, True)
+
+
+def test_a_pack_from_before_a_redaction_is_refused_until_it_is_exported_anew(workspace: Workspace) -> None:
+    publish(workspace, "Log in with zanzibarkey first.", "Ask once.")
+    publish(workspace, Delete(experience_id="E-0001"))
+    old, clean = (workspace.shipping.export("json", version) for version in (1, 2))
+    for exported in (old, clean):
+        workspace.shipping.record(exported, "ann", "lessons.json")
+    arrive(workspace, old.data, dry_run=True)
+    Erasing(workspace).redact(["zanzibarkey"], "ann", dry_run=False)
+    before = workspace.store.dump()
+    for exported in (old, clean):  # nobody knows what is in it
+        with pytest.raises(PackError, match=r"before redaction 1 of .*: export anew"):
+            arrive(workspace, exported.data)
+    assert workspace.store.dump() == before
+    again = workspace.shipping.export("json", 2)
+    assert again.data == clean.data
+    workspace.shipping.record(again, "ann", "lessons.json")
+    assert [lesson.into for lesson in arrive(workspace, again.data).joined] == ["E-0002"]
+
+
+def test_a_file_name_that_looks_like_a_secret_is_not_kept(workspace: Workspace) -> None:
+    key = "sk-" + "a1B2" * 8
+    done = arrive(workspace, json_of(a="Ask once."), f"{key}.json")
+    assert done.source == "a file whose name looks like a secret"
+    rationale = workspace.store.proposals.get(done.new[0].proposal_id).rationale
+    assert "a file whose name looks like a secret" in rationale
+    assert key not in workspace.store.dump()

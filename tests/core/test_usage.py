@@ -203,3 +203,23 @@ def test_shipped_lessons_earn_by_command(tmp_path: Path) -> None:
     again = winnow(folder, "usage", "import", str(path))
     assert "0 new entries in u.jsonl, 2 known already." in again.out
     assert winnow(folder, "usage", "import", str(tmp_path / "none.jsonl")).code == 2
+
+
+def test_a_log_that_is_known_already_is_said_to_be_known(workspace: Workspace, tmp_path: Path) -> None:
+    publish(workspace, TEXT)
+    file = tmp_path / "u.jsonl"
+    file.write_bytes(log(line(1), line(2)))
+    assert "2 entries tell of lessons" in winnow(workspace.folder, "usage", "import", str(file)).out
+    again = winnow(workspace.folder, "usage", "import", str(file)).out
+    assert "2 known already" in again
+    assert "counted when they first came in" in again
+    assert "tell of lessons" not in again
+    file.write_bytes(log(line(1), line(2), line(3)))
+    assert "1 new entry tells of lessons" in winnow(workspace.folder, "usage", "import", str(file)).out
+
+
+def test_the_name_of_a_log_that_looks_like_a_secret_is_not_kept(workspace: Workspace) -> None:
+    key = "sk-" + "a1B2" * 8
+    done = workspace.shipping.arriving.usage(log(line(), "hello"), f"{key}.jsonl", "ann")
+    assert done.source == "a file whose name looks like a secret"
+    assert key not in workspace.store.dump()
