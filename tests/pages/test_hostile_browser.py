@@ -20,7 +20,7 @@ from core.rollout import Extraction, Group, Message, Rollout, Score, Step, Task,
 from core.settings import Endpoint, RewardConfig, RunConfig
 from core.settling import settle
 from core.workspace import Workspace
-from tests.browser import PATIENCE_S, browsing, drawn, serve
+from tests.browser import PATIENCE_S, browsing, drawn, press, serve
 from tests.pages.registered import pages
 from tests.pages.workspaces import finding, publish, rollout
 
@@ -96,12 +96,12 @@ MORE = (
     Place("tasks?id=%3Cb%3Et0%3C%2Fb%3E%21%5Ba%5D(URL%2Fid)", ("question",)),
     Place("run?id=R1&run_view=Batches"),
     Place("run?id=R1&run_view=Settings"),
-    Place("groups?group_run=R1&group_view=rewards"),
-    Place("groups?group_run=R1&group_view=tools"),
+    Place("groups?group_run=R1&group_view=Rewards"),
+    Place("groups?group_run=R1&group_view=Tools"),
     Place("group?id=R1-0001", ("question",)),
     Place("rollout?id=R1-0001-0&step=1", ("output",)),
     Place("rollout?id=R1-0001-0&step=2", ("error",)),
-    Place("rollout?id=R1-0001-0&trace_view=messages&message=2"),
+    Place("rollout?id=R1-0001-0&trace_view=Messages&message=2"),
     Place("rollout?id=R1-0001-1", ("long head",)),
     Place("rollouts?rollouts_text=script"),
     Place("review?id=P-0003", ("added", "rationale")),
@@ -111,8 +111,8 @@ MORE = (
     Place("experience?id=E-0001", ("lesson",)),
     Place("versions?versions_a=0&versions_b=1"),
     Place("compare?compare_a=R1&compare_b=R2"),
-    Place("packs?packs_view=import"),
-    Place("packs?packs_view=history"),
+    Place("packs?packs_view=Import"),
+    Place("packs?packs_view=So+far"),
     *(
         Place(f"packs?pack_form={form}")
         for form in ("prompt", "agents-md", "skill", "csv", "json", "playbook")
@@ -172,7 +172,7 @@ def fill(folder: Path, url: str) -> Workspace:
     )
     _proposals(ws, text, name)
     ws.models.save(Endpoint(name="stub", base_url=url, model=text["model"]), text["label"])
-    ws.preferences.set_reject_reasons([f"<img src={url}/r>![r]({url}/r)"], "ann")
+    ws.preferences.set_reject_reasons([f"![r]({url}/r) $x^2$ <img src={url}/r>"], "ann")
     ws.people.give(f"<img src={url}/p>![p]({url}/p)", "reviewer", text["label"])
     return ws
 
@@ -327,6 +327,19 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(place: Place, watched: S
     assert acts.evaluate_all("(all) => all.map((one) => one.outerHTML)") == []
     sheets = page.locator("style").evaluate_all("(all) => all.map((one) => one.textContent)")
     assert not [sheet for sheet in sheets if watched.listener.url in sheet]
+    assert (watched.outside, watched.listener.heard) == ([], [])
+
+
+def test_reasons_on_buttons_are_no_markup(watched: Site) -> None:
+    page = watched.page
+    page.goto(f"{watched.base}/review?id=P-0003", wait_until="commit", timeout=PATIENCE_S * 1000)
+    drawn(page, "exactly as it would be stored")
+    press(page, "reject")
+    button = page.locator(".st-key-reason_1 button")
+    button.wait_for(timeout=PATIENCE_S * 1000)
+    drawn(page, "Why? A number rejects at once")
+    assert button.locator("img").count() == 0
+    assert f"![r]({watched.listener.url}/r)" in button.inner_text()
     assert (watched.outside, watched.listener.heard) == ([], [])
 
 

@@ -170,6 +170,33 @@ def test_two_browsers_approve_the_same_proposal_once(browser: Browser, ws: Works
     assert len(approved) == 1
 
 
+def test_two_people_cannot_decide_the_same_proposal(browser: Browser, ws: Workspace, base: str) -> None:
+    of = propose(ws, Add(text="Quote the line that decides."))
+    ann, bob = (browser.new_context().new_page() for _ in range(2))
+    visit(ann, f"{base}/review?id={of}", "exactly as it would be stored")
+    visit(bob, f"{base}/settings?settings_part=People", "Name for this session")
+    bob.get_by_label("Name for this session").fill("bob")
+    press(bob, "settings_name_save")
+    drawn(bob, "You act as bob in this session.")
+    bob.locator('[data-testid="stSidebarNav"]').get_by_role("link", name="Review", exact=True).click()
+    drawn(bob, "All of these are being looked at")
+    press(bob, f"open_{of}")
+    wait_for_item(bob, of)
+    drawn(bob, "Held by ann")
+    assert bob.locator(".st-key-approve button").is_disabled(), "ann looks at it"
+    press(bob, "take_over")
+    bob.locator(".st-key-approve button:not([disabled])").wait_for(timeout=PATIENCE_S * 1000)
+    press(bob, "approve")
+    ann.keyboard.press("a")  # what she sees may be older than his decision
+    drawn(ann, "Approved by bob")
+    for each in (ann, bob):
+        each.context.close()
+    found = ws.store.proposals.get(of)
+    assert (found.status, found.revision, found.decided_by) == ("approved", 1, "bob")
+    approved = [e.actor for e in ws.store.events.newest(20, subject=of) if e.kind == "proposal.approved"]
+    assert approved == ["bob"]
+
+
 def test_what_somebody_else_decides_appears_by_itself(page: Page, ws: Workspace, base: str) -> None:
     of = propose(ws, Add(text="Name the unit."))
     visit(page, f"{base}/review?id={of}", "exactly as it would be stored")
