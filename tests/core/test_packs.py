@@ -277,7 +277,11 @@ def test_no_two_forms_of_one_version_have_the_same_file_name() -> None:
     names = {form: exporter.file_name(content(name="winnow")) for form, exporter in EXPORTERS.items()}
     assert len(set(names.values())) == len(names)
     assert (names["prompt"], names["playbook"]) == ("winnow-v3-prompt.txt", "winnow-v3-playbook.txt")
-    assert (names["pack"], names["csv"], names["json"]) == ("winnow-v3.zip", "winnow-v3.csv", "winnow-v3.json")
+    assert (names["pack"], names["csv"], names["json"]) == (
+        "winnow-v3.zip",
+        "winnow-v3.csv",
+        "winnow-v3.json",
+    )
 
 
 # The schema
