@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from core.experience import Add, Delete, Evidence, Merge, Modify, Proposal, Quarantined
+from core.experience import Add, Delete, Evidence, Merge, Modify, Operation, Proposal, Quarantined
 from core.rollout import Extraction, Group, Message, Rollout, Score, Step, Task, Trajectory
 from core.settings import Endpoint, RewardConfig, RunConfig
 from core.settling import settle
@@ -243,7 +243,7 @@ def _proposals(ws: Workspace, text: dict[str, str], domain: str) -> None:
         sentence=text["rationale"],
     )
     now = {e.id: e.text for e in ws.store.versions.library()}
-    operations = (
+    operations: tuple[Operation, ...] = (
         Add(text=text["added"], domain=domain),
         Modify(experience_id="E-0001", text=text["modified"]),
         Delete(experience_id="E-0001"),

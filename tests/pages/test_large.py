@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.store.events import Event
+from core.rollout import Event
 from core.workspace import Workspace
 from tests.bench.large import Size
 from tests.bench.large import fill as fill_large
