@@ -59,9 +59,11 @@ def run_demo(workspace: Workspace, progress: Progress = silent) -> DemoDone:
         if came.job.state != "done":
             raise came.error or BusyError(f"{came.job.id} is {came.job.state}. {came.job.error}".rstrip())
     version = _publish_strongest(workspace, run)
+    packs = workspace.folder / "packs"
+    packs.mkdir(exist_ok=True)
     exported, target = workspace.shipping.write(
         "pack",
-        workspace.folder / "packs" / f"sample-v{version.number}.zip",
+        packs / f"sample-v{version.number}.zip",
         ACTOR,
         version=version.number,
         name="sample",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import os
 import socket
 import tempfile
@@ -19,6 +20,7 @@ from tests.make import ticking
 CACHE = os.environ.get("WINNOW_CACHE")
 settings.register_profile("winnow", deadline=None)  # timing never decides a test
 settings.load_profile("winnow")
+_numbers = itertools.count()
 NO_MODELS = Path(tempfile.gettempdir()) / "winnow-tests-without-models"
 
 
@@ -26,7 +28,9 @@ NO_MODELS = Path(tempfile.gettempdir()) / "winnow-tests-without-models"
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Models that lie on this machine are for tests that say so; before any fixture, which may start a process."""
     if not {"model", "browser"} & set(item.keywords):
-        os.environ["WINNOW_CACHE"] = str(NO_MODELS)
+        os.environ["WINNOW_CACHE"] = str(
+            NO_MODELS / f"{os.getpid()}-{next(_numbers)}"
+        )  # what one fetches, no other has
     elif CACHE is None:
         os.environ.pop("WINNOW_CACHE", None)
     else:
