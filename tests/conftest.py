@@ -6,6 +6,7 @@ import ipaddress
 import itertools
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +61,8 @@ def _is_loopback(host: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def nothing_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # AppTest leaves its page as `__main__`, which a process that is spawned later would run
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     for name in [n for n in os.environ if n.endswith("_API_KEY")] + ["WINNOW_WORKSPACE", "WINNOW_USER"]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(

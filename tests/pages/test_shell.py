@@ -23,7 +23,7 @@ from core.settings import Endpoint, Role
 from core.worker import seat
 from core.workspace import Workspace
 from pages.parts import events, headers, log_file
-from tests.browser import browsing, drawn, serve, visit
+from tests.browser import PATIENCE_S, browsing, drawn, serve, visit
 from tests.pages.test_pages import fine, html, open_page, red
 from tests.pages.workspaces import fill, propose
 
@@ -533,7 +533,7 @@ def test_a_workspace_filters_and_ids_survive_links_back_and_reload(base: str, pa
     page.locator(".st-key-w_back a").click()
     drawn(page, "New run")
     page.go_back()
-    page.wait_for_url("**/run?id=R1")
+    page.wait_for_url("**/run?id=R1", wait_until="commit", timeout=PATIENCE_S * 1000)
     drawn(page, "R1")
     page.reload()
     drawn(page, "R1")
@@ -541,7 +541,7 @@ def test_a_workspace_filters_and_ids_survive_links_back_and_reload(base: str, pa
     page.get_by_role("link", name="Home").first.click()
     drawn(page, "Lately")
     page.go_back()
-    page.wait_for_url("**/activity?activity_who=ann")
+    page.wait_for_url("**/activity?activity_who=ann", wait_until="commit", timeout=PATIENCE_S * 1000)
     visit(page, f"{base}/tasks?workspace=second", "Tasks")
     page.get_by_role("link", name="Home").first.click()
     drawn(page, "This workspace is empty")
@@ -590,5 +590,5 @@ def test_a_card_is_reached_and_opened_by_keyboard(base: str, page: Page) -> None
     outline = page.locator(".st-key-way_step_4 .w-way").evaluate("(e) => getComputedStyle(e).outlineStyle")
     assert outline == "solid"
     card.press("Enter")
-    page.wait_for_url("**/library*")
+    page.wait_for_url("**/library*", wait_until="commit", timeout=PATIENCE_S * 1000)
     page.locator("h1").wait_for()
