@@ -101,7 +101,7 @@ def test_twenty_proposals_are_decided_by_keyboard_alone(page: Page, ws: Workspac
     deferred = [i for i, (status, _) in wanted.items() if status == "deferred"]
     wait_for_item(page, deferred[0])
     page.keyboard.press("u")
-    drawn(page, f"{deferred[-1]} waits again.")
+    wait_for_item(page, deferred[-1])  # it is looked at again
     wanted[deferred[-1]] = ("proposed", "")
     found = {i: ws.store.proposals.get(i) for i in ids}
     assert {i: (p.status, p.edited_text or "") for i, p in found.items()} == wanted
