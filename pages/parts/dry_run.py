@@ -33,7 +33,7 @@ def draw(ws: Workspace, found: Outlook, config: RunConfig) -> None:
         if here.state == "running":
             frame.note(f"Trying one task with {found.plan.model} … {here.since_s:.0f} s")
         elif at_first.state == "running":
-            st.rerun()  # once: what it took tells how long the run may take
+            session.redraw()  # once: what it took tells how long the run may take
 
     refusal = session.refusal("reviewer")
     with st.container(horizontal=True, vertical_alignment="center"):

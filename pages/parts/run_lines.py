@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.rollout import RunFilter, RunRow
 from core.workspace import Workspace
-from pages.parts import frame, safe, words
+from pages.parts import frame, safe, session, words
 from pages.parts.events import when
 from pages.parts.safe import Markup, markup
 
@@ -27,7 +27,7 @@ def listed(ws: Workspace, which: RunFilter, first: int, size: int) -> None:
                 row.id, _line(row), f"Open run {row.id}", "pages/learn/run.py", id=row.id, look="w-card"
             )
         if any(map(_moves, at_first)) and not any(map(_moves, rows)):
-            st.rerun()  # once: nothing moves any more
+            session.redraw()  # once: nothing moves any more
 
     lines()
 

@@ -63,7 +63,7 @@ def live(ws: Workspace, run: Run, job: Job | None) -> None:
             ws.ensure_worker()
         changed = (now.status, newest and newest.state) != (run.status, job and job.state)
         if moving and (changed or (every == SOON_S and _watched_s(run) >= MINUTE_S)):
-            st.rerun()
+            session.redraw()
 
     look()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, NoReturn
 
 import streamlit as st
 
@@ -18,6 +18,7 @@ from pages.parts.guard import guard
 WORKSPACE = "workspace"
 """Key of the workspace picker, and name of its part of the address."""
 FLASH = "w_flash"
+SAID = "w_said"
 REVIEW_MODE = "w_review_mode"
 DECIDED = "w_decided"
 READ_FILE = "w_read_file"
@@ -99,8 +100,17 @@ def flash(message: str, tone: Tone = "good") -> None:
 
 
 def take_flash() -> tuple[str, Tone] | None:
+    """What is to be said; it is not said again, unless the page is drawn anew by itself (`redraw`)."""
     said = take(FLASH)
+    put(SAID, said)
     return said if isinstance(said, tuple) else None
+
+
+def redraw() -> NoReturn:
+    """Draw the page anew because something happened elsewhere: what it says to the person stays."""
+    if (said := take(SAID)) is not None:
+        st.session_state.setdefault(FLASH, said)
+    st.rerun()
 
 
 def attempt(command: Callable[[], object], done: str = "") -> bool:

@@ -106,7 +106,7 @@ def _standing(ws: Workspace) -> None:
         )
     if not going_on and session.get(BUSY):
         session.put(BUSY, False)
-        st.rerun()  # what the page shows of the work is as it was before its end
+        session.redraw()  # what the page shows of the work is as it was before its end
 
 
 # --- who acts ---

@@ -34,7 +34,7 @@ def watch(ws: Workspace, item: Proposal | None, stamp: str) -> None:
     if Reviewing(ws.store).queue.stamp() == stamp:
         return
     if not writing or item is None:
-        st.rerun()
+        session.redraw()
     now = ws.store.proposals.get(item.id)
     if now.revision != item.revision:
         frame.note(

@@ -24,7 +24,6 @@ from pages.parts.safe import markup
 
 ws = session.workspace()
 reading = Reviewing(ws.store)
-stamp = reading.queue.stamp()
 head = ws.store.versions.head()
 counts = ws.store.proposals.counts()
 asked = session.asked()
@@ -39,7 +38,7 @@ if not counts:
         "Start a run",
         "pages/learn/new_run.py",
     )
-    watch.watch(ws, None, stamp)
+    watch.watch(ws, None, reading.queue.stamp())
     st.stop()
 
 with st.container(
@@ -108,7 +107,9 @@ def nothing_left() -> None:
 
 item = look_at()
 claims = {claim.proposal_id: claim for claim in ws.review.claims()}
-stamp = reading.queue.stamp() if item is None or not asked else stamp
+stamp = reading.queue.stamp()  # with one's own claim in it, which is no news
+if item is not None:
+    item = ws.store.proposals.get(item.id)  # as it is under that stamp
 with rail:
     if chosen.waiting:
         queue.progress(total)
