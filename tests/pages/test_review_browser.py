@@ -57,6 +57,8 @@ def page(browser: Browser) -> Iterator[Page]:
 def queue_is_clear(ws: Workspace) -> Iterator[None]:
     """Each test leaves nothing for the next one to trip over."""
     yield
+    for proposal in ws.review.staged():
+        ws.review.undo(proposal.id, "the test is over")
     for proposal in ws.store.proposals.page(("proposed", "deferred"), limit=200)[0]:
         ws.review.reject(proposal.id, "the test is over", "tidy", force=True)
 
@@ -245,8 +247,6 @@ def test_fifty_difficult_lessons_are_shown_as_they_are_stored(page: Page, ws: Wo
             text_there = page.locator(f".st-key-change_{proposal_id} .w-exact")
             seen.append(text_there.text_content(timeout=PATIENCE_S * 1000))
     assert seen == [text.replace("\r\n", "\n") for text in DIFFICULT], "HTML knows no other line break"
-    for proposal_id in ids:
-        ws.review.undo(proposal_id, "ann")
 
 
 def test_the_whole_difference_is_published_and_taken_back_by_mouse(
