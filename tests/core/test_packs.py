@@ -15,7 +15,7 @@ import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from core.errors import PackError
-from core.experience import KINDS, Add, Evidence, Experience, Proposal, Version
+from core.experience import KINDS, Add, Evidence, Experience, Extractor, Proposal, Version
 from core.injection import read_injection, render
 from core.packs import (
     EXPORTERS,
@@ -295,6 +295,7 @@ def test_the_schema_is_one_and_says_what_the_records_say() -> None:
     assert schema["properties"]["version"]["properties"].keys() == PackedVersion.model_fields.keys()
     assert defs["experience"]["properties"].keys() == PackedExperience.model_fields.keys()
     assert defs["provenance"]["properties"].keys() == Provenance.model_fields.keys()
+    assert set(defs["provenance"]["properties"]["extractor"]["enum"]) == set(get_args(Extractor))
 
 
 # AGENTS.md
