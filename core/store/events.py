@@ -84,18 +84,26 @@ class Events:
         return [_event(row) for row in rows]
 
     def page(
-        self, *, kind: str = "", actor: str = "", subject: str = "", limit: int = 50, offset: int = 0
+        self,
+        *,
+        kind: str = "",
+        but: str = "",
+        actor: str = "",
+        subject: str = "",
+        limit: int = 50,
+        offset: int = 0,
     ) -> tuple[list[Event], int]:
         """One page, the newest lines first, and how many there are in all; empty filters take all.
 
         Args:
             kind: `proposal.approved`, or its first word alone for all of them.
+            but: the first word of kinds that are left out.
             actor: who did it.
             subject: to what; of an experience, also what was done to its proposals and versions.
             limit: lines of a page.
             offset: lines before it.
         """
-        where, values = _chosen(kind, actor, self._subjects(subject) if subject else [])
+        where, values = _chosen(kind, actor, self._subjects(subject) if subject else [], but)
         total = self._database.value(f"SELECT count(*) FROM events{where}", *values)
         rows = self._database.rows(  # +: in the order of the log until the page is full, not all of a kind sorted
             f"SELECT {COLUMNS} FROM events{where.replace('kind BETWEEN', '+kind BETWEEN')}"
@@ -165,7 +173,16 @@ class Events:
             yield from map(_entry, rows)
 
 
-def _chosen(kind: str, actor: str, subjects: Sequence[str]) -> tuple[str, list[object]]:
+def newest_of(database: Database, kinds: Sequence[str]) -> int:
+    """Id of the newest line of these kinds, one look at the index for each; 0 where there is none."""
+    found = database.value(
+        "SELECT max((SELECT max(id) FROM events WHERE kind = value)) FROM json_each(?)",
+        json.dumps(list(kinds)),
+    )
+    return int(found or 0)
+
+
+def _chosen(kind: str, actor: str, subjects: Sequence[str], but: str = "") -> tuple[str, list[object]]:
     """A condition for each filter that is set, so that the index of each is used; and its values."""
     conditions = []
     values: list[object] = []
@@ -175,6 +192,9 @@ def _chosen(kind: str, actor: str, subjects: Sequence[str]) -> tuple[str, list[o
     elif kind:
         conditions.append("kind BETWEEN ? AND ?")
         values += [f"{kind}.", f"{kind}.~"]
+    if but:
+        conditions.append("kind NOT BETWEEN ? AND ?")
+        values += [f"{but}.", f"{but}.~"]
     if actor:
         conditions.append("actor = ?")
         values.append(actor)

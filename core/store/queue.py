@@ -14,6 +14,7 @@ from pydantic import Field
 from core.experience import Experience, Proposal
 from core.record import Record, content_hash
 from core.store.database import Row
+from core.store.events import newest_of
 from core.store.proposals import COLUMNS, STALE
 from core.store.store import Store
 from core.store.versions import FROM, STATE
@@ -185,10 +186,7 @@ class ProposalQueue:
 
     def decided_stamp(self) -> str:
         """Changes whenever somebody decides or publishes."""
-        told = self._database.value(
-            "SELECT max((SELECT max(id) FROM events WHERE kind = value)) FROM json_each(?)", json.dumps(TOLD)
-        )
-        return str(told)
+        return str(newest_of(self._database, TOLD))
 
     def stamp(self) -> str:
         """Changes with a decision, and when a proposal is taken or given back; a heartbeat changes nothing."""

@@ -21,7 +21,7 @@ def filters() -> tuple[str, str, str]:
             ["", *events.kinds_and_themes(log.kinds())],
             key="activity_kind",
             bind="query-params",
-            format_func=lambda k: events.kind_words(k) if k else "Everything",
+            format_func=lambda k: events.kind_words(k) if k else "Everything but claims",
             width=240,
         )
         people = log.actors()
@@ -77,10 +77,10 @@ def rows(found: list[Event]) -> None:
             row(event)
 
 
-def export(ws: Workspace, kind: str, who: str, subject: str, total: int) -> None:
+def export(ws: Workspace, kind: str, but: str, who: str, subject: str) -> None:
     st.download_button(
         "Download as CSV",
-        lambda: log_file.csv_of(ws, kind=kind, actor=who, subject=subject),
+        lambda: log_file.csv_of(ws, kind=kind, but=but, actor=who, subject=subject),
         "winnow-activity.csv",
         "text/csv",
         key="activity_csv",
@@ -96,15 +96,17 @@ frame.page(
     "Everything that happened in this workspace, the newest first. Lines are never changed or taken away.",
 )
 kind, who, subject = filters()
+but = "" if kind else "claim"  # looking at a proposal claims it: hundreds of lines would hide the decisions
 found, total = log.page(
     kind=kind,
+    but=but,
     actor=who,
     subject=subject,
     limit=PAGE,
     offset=(paging.wanted("activity_page") - 1) * PAGE,
 )
 if total and not found:  # the page that is asked for lies behind the last one
-    found, total = log.page(kind=kind, actor=who, subject=subject, limit=PAGE)
+    found, total = log.page(kind=kind, but=but, actor=who, subject=subject, limit=PAGE)
 if not found:
     filtered = bool(kind or who or subject)
     frame.empty(
@@ -116,6 +118,6 @@ if not found:
     st.stop()
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     frame.note(f"{total:,} {'line' if total == 1 else 'lines'}")
-    export(ws, kind, who, subject, total)
+    export(ws, kind, but, who, subject)
 rows(found)
 paging.offset("activity_page", total, PAGE)

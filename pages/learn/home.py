@@ -111,6 +111,6 @@ with left:
     tally.bar(now.groups)
 with right:
     frame.section("Lately")
-    lately = list(events.gathered(ws.store.events.newest(LOOKED_AT)))[:LATELY]
+    lately = list(events.gathered(ws.store.events.page(but="claim", limit=LOOKED_AT)[0]))[:LATELY]
     events.lines([event for same in lately for event in same])
     st.page_link("pages/admin/activity.py", label="All activity", icon=":material/list_alt:")

@@ -16,7 +16,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 """How a cell may begin that a spreadsheet would take for a formula."""
 
 
-def csv_of(ws: Workspace, *, kind: str, actor: str, subject: str) -> bytes:
+def csv_of(ws: Workspace, *, kind: str, but: str = "", actor: str, subject: str) -> bytes:
     """All lines that fit the filters, the newest first; no cell of it is a formula."""
     from pages.parts.events import why
 
@@ -24,7 +24,9 @@ def csv_of(ws: Workspace, *, kind: str, actor: str, subject: str) -> bytes:
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
     for offset in range(0, MOST, PORTION):
-        found, _ = ws.store.events.page(kind=kind, actor=actor, subject=subject, limit=PORTION, offset=offset)
+        found, _ = ws.store.events.page(
+            kind=kind, but=but, actor=actor, subject=subject, limit=PORTION, offset=offset
+        )
         for e in found:
             told = json.dumps(e.data, ensure_ascii=False)
             writer.writerow((e.id, *map(plain, (e.at, e.actor, e.kind, e.subject, why(e), told))))

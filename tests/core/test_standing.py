@@ -63,6 +63,15 @@ def test_the_log_is_filtered_by_kind_person_and_subject(
     assert total == len(subjects)
 
 
+def test_a_kind_of_line_is_left_out_of_the_log_and_of_its_count(workspace: Workspace) -> None:
+    first, _ = proposed(workspace, "Read.", "Write.")
+    workspace.review.claim(first, "bob")
+    everything, all_lines = workspace.store.events.page()
+    rest, others = workspace.store.events.page(but="claim")
+    assert [e.kind for e in rest] == [e.kind for e in everything if not e.kind.startswith("claim.")]
+    assert others == len(rest) == all_lines - 1
+
+
 def test_the_log_names_its_kinds_and_people_once(workspace: Workspace) -> None:
     first, _ = proposed(workspace, "Read.", "Write.")
     workspace.review.approve(first, "bob")
