@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 
+from core.advantage import SPREAD
 from core.errors import NotFoundError
 from core.figures import (
     LARGE_SPREAD,
@@ -29,9 +30,7 @@ from core.figures import (
 from core.rollout import Tally
 from core.settings import PARTS
 from core.store.database import Database
-
-FEW = 1e-9
-"""Rewards that differ by no more are equal (`core.advantage`)."""
+from core.store.events import newest_of
 
 ORDERS = {
     "order": "r.number DESC, g.ordinal",
@@ -49,13 +48,13 @@ MOVING = (
 """Events after which figures of a run may be other ones although no group was finished since."""
 
 SPREADS = {
-    "none": f"g.spread <= {FEW}",
-    "some": f"g.spread > {FEW}",
+    "none": f"g.spread <= {SPREAD}",
+    "some": f"g.spread > {SPREAD}",
     "large": f"g.spread >= {LARGE_SPREAD}",
 }
 OUTCOMES = {
-    "all right": f"g.status = 'uninformative' AND g.mean >= {1 - FEW}",
-    "all wrong": f"g.status = 'uninformative' AND g.mean <= {FEW}",
+    "all right": f"g.status = 'uninformative' AND g.mean >= {1 - SPREAD}",
+    "all wrong": f"g.status = 'uninformative' AND g.mean <= {SPREAD}",
     "mixed": "g.status = 'informative'",
     "errors": "g.errors > 0",
     "unscored": "g.status <> 'waiting' AND g.scored < g.size",
@@ -76,7 +75,7 @@ def clause(which: GroupFilter) -> tuple[str, list[object]]:
     for column, between in (("mean", which.mean_between), ("spread", which.spread_between)):
         if between:
             parts.append(f"g.{column} >= ? AND g.{column} < ?")
-            values += [edge - FEW for edge in between]
+            values += [edge - SPREAD for edge in between]
     if text := which.text.strip():
         parts.append("(instr(lower(t.question), lower(?)) OR g.id = ? OR g.task_id = ?)")
         values += [text] * 3
@@ -124,8 +123,7 @@ class Figures:
 
     def stamp(self, run_id: str = "") -> str:
         """Another text whenever the figures of a run, or of all runs, may be other ones."""
-        marks = ", ".join("?" * len(MOVING))
-        last = self._database.value(f"SELECT max(id) FROM events WHERE kind IN ({marks})", *MOVING)
+        last = newest_of(self._database, MOVING)
         where, values = clause(GroupFilter(run_id=run_id))
         waiting = self._database.value(
             f"SELECT count(*) FROM groups g WHERE {where} AND status = 'waiting'", *values
@@ -333,13 +331,22 @@ class Figures:
         """Id of the group of a rollout; empty where there is no such rollout."""
         return str(self._database.value("SELECT group_id FROM rollouts WHERE id = ?", rollout_id) or "")
 
-    def proposals_on(self, group_id: str, run_id: str, limit: int) -> tuple[list[str], int]:
-        """Ids of the proposals that rest on a group, the strongest first, and how many there are."""
+    def proposals_on(
+        self, group_id: str, run_id: str, limit: int, *, extractor: str = ""
+    ) -> tuple[list[str], int]:
+        """Ids of the proposals that rest on a group, the strongest first, and how many there are.
+
+        Args:
+            group_id: which group.
+            run_id: of the group; proposals of other runs do not rest on it. Empty: only those of no run.
+            limit: how many ids.
+            extractor: who suggested them; empty takes all.
+        """
         rows = self._database.rows(
             "SELECT id, count(*) OVER () AS total FROM proposals WHERE (run_id = ?1 OR run_id IS NULL) AND EXISTS"
             " (SELECT 1 FROM json_each(body, '$.evidence.group_ids') WHERE value = ?2)"
-            " ORDER BY strength DESC, number LIMIT ?3",
-            *(run_id, group_id, limit),
+            " AND (?4 = '' OR extractor = ?4) ORDER BY strength DESC, number LIMIT ?3",
+            *(run_id, group_id, limit, extractor),
         )
         return [row["id"] for row in rows], rows[0]["total"] if rows else 0
 

@@ -19,9 +19,6 @@ from core.store.figures import ORDERS, clause, source
 ANSWER_SHOWN = 2000
 """Characters of an answer that lists show; the whole one is in the trajectory."""
 
-COUNTED = {"tool", "success", "error", "retries", "duration_s"}
-"""Fields of a step that are counted for the charts."""
-
 
 class Waiting(Record):
     """A group that is still to be sampled."""
@@ -132,8 +129,8 @@ class Groups:
                 insert = f"INSERT INTO rollouts ({', '.join(rows[0])}) VALUES ({marks})"
                 self._database.executemany(insert, rows)
                 self._database.executemany("INSERT INTO trajectories VALUES (?, ?)", bodies)
-                for rollout in group.rollouts:
-                    self._database.executemany(INSERT, _tool_use(group.run_id, rollout))
+                uses = [use for rollout in group.rollouts for use in _tool_use(group.run_id, rollout)]
+                self._database.executemany(INSERT, uses)
             self._database.execute(
                 "UPDATE groups SET status = ?, reason = ?, size = ?, scored = ?, errors = ?, mean = ?, spread = ?,"
                 " left_out = ?, not_injected = ? WHERE id = ?",
@@ -349,7 +346,7 @@ class Groups:
 
 def _tool_use(run_id: str, rollout: Rollout) -> list[tuple[object, ...]]:
     """How a rollout used its tools, as rows."""
-    steps = [step.model_dump(include=COUNTED) for step in rollout.trajectory.steps]
+    steps = [vars(step) for step in rollout.trajectory.steps]  # plain fields: nothing of them need be dumped
     return [(rollout.id, run_id, *use) for use in counted(steps)]
 
 

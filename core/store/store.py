@@ -50,6 +50,7 @@ class Store:
 
     def __init__(self, path: Path | Database, clock: Clock = utc_now) -> None:
         self._database = path if isinstance(path, Database) else Database(path)
+        self._views: dict[str, Store] = {}
         self.events = Events(self._database, clock)
         self.tasks = Tasks(self._database, self.events)
         self.endpoints = Endpoints(self._database, self.events)
@@ -75,7 +76,11 @@ class Store:
 
     def only_read(self, refusal: str) -> Store:
         """The same for who may not write: whatever would write raises TrustError with this sentence."""
-        return Store(self._database.only_read(refusal), self.events.clock)
+        if (
+            refusal not in self._views
+        ):  # one for each sentence: what is cached for a store is cached for its readers
+            self._views[refusal] = Store(self._database.only_read(refusal), self.events.clock)
+        return self._views[refusal]
 
     def writing(self) -> AbstractContextManager[None]:
         """One transaction over several nouns; all or nothing."""

@@ -80,7 +80,7 @@ class Tasks:
                         same = _is(old, task)
                         known += same
                         if not same:
-                            refused.append(_other_task(task, line, source))
+                            refused.append(other_task(task, line, source))
                         continue
                     split = homes.setdefault(key, (task.id, task.split))[1]
                     if split != task.split:
@@ -276,7 +276,8 @@ def _text_hash(task: Task) -> str:
     return content_hash(text_key(task.question))
 
 
-def _other_task(task: Task, line: int, source: str) -> SetAside:
+def other_task(task: Task, line: int, source: str) -> SetAside:
+    """A task that is kept aside because its id is taken."""
     reason = f"the id {task.id!r} stands for another task in this workspace; give this one another id"
     return SetAside(kind="task", source=source, line=line, reason=reason, raw=task.canonical())
 

@@ -80,14 +80,12 @@ class Correcting:
     def of(self, rollout_id: str) -> list[Proposal]:
         """The corrections of a rollout that were not taken back, the newest first."""
         group_id = self._store.figures.group_of(rollout_id)
-        run_id = group_id.rpartition("-")[0]
-        ids, _ = self._store.figures.proposals_on(group_id, run_id, LOOKED)
+        ids, _ = self._store.figures.proposals_on(group_id, "", LOOKED, extractor="correction")
         found = [self._store.proposals.get(i) for i in ids]
         mine = [
             p
             for p in found
-            if p.extractor == "correction"
-            and rollout_id in p.evidence.rollout_ids
+            if rollout_id in p.evidence.rollout_ids
             and not (p.status == "rejected" and p.reason == TAKEN_BACK)
         ]
         return sorted(mine, key=lambda p: int(p.id.rpartition("-")[2]), reverse=True)

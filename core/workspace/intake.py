@@ -20,6 +20,7 @@ from core.rollout import Group, Rollout, SetAside, Split, Task
 from core.settings import RewardConfig, RunConfig, VerifierSpec
 from core.settling import settle
 from core.store import Store
+from core.store.tasks import other_task
 from core.verifiers import NOTHING, Outside, make_verifier
 
 if TYPE_CHECKING:
@@ -251,13 +252,7 @@ def would_import(file: TaskFile, source: str, against: Against | None = None) ->
     source = kept_name(source)
     known, taken = (against.known, against.taken) if against else (frozenset[str](), frozenset[str]())
     refused = [
-        SetAside(
-            kind="task",
-            source=source,
-            line=line,
-            reason=f"the id {task.id!r} stands for another task in this workspace; give this one another id",
-            raw=task.canonical(),
-        )
+        other_task(task, line, source)
         for task, line in zip(file.tasks, file.lines, strict=True)
         if task.id in taken
     ]

@@ -40,10 +40,6 @@ class Places:
             found.setdefault(next(n for n in _names(folder) if n not in found), folder)
         return found
 
-    @property
-    def configured_name(self) -> str:
-        return next(iter(self.all()))
-
     def find(self, name: str) -> Path:
         """The folder of a workspace.
 

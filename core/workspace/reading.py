@@ -200,7 +200,7 @@ class Reading:
 
     def find(self, text: str) -> Found:
         """Where a text is; case does not count."""
-        wanted, found, total, looked = text[:FIND].casefold(), list[Place](), 0, 0
+        wanted, found, total, looked, told = text[:FIND].casefold(), list[Place](), 0, 0, True
         if not wanted.strip():
             return Found()
         for kind, number, part, own in _texts(self._trajectory):
@@ -209,9 +209,10 @@ class Reading:
                 return Found(total=total, places=tuple(found), complete=False)
             if count := own.casefold().count(wanted):
                 total += count
-                if len(found) < PLACES:
+                told = len(found) < PLACES
+                if told:
                     found.append(_place(kind, number, part, own, count, text[:FIND]))
-        return Found(total=total, places=tuple(found), complete=len(found) < PLACES)
+        return Found(total=total, places=tuple(found), complete=told)
 
 
 def raw(store: Store, rollout_id: str, kind: Kind, number: int = 1) -> str:

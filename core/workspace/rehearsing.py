@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,6 +145,8 @@ class _Going:
 
 
 _going: dict[tuple[Path, str], _Going] = {}
+_lock = threading.RLock()
+"""Two tabs that begin the same rehearsal at once start one process."""
 
 
 def key_of(plan: Plan) -> str:
@@ -159,10 +162,17 @@ def begin(folder: Path, key: str, config: RunConfig, role: Role) -> None:
     """
     if not may(role, "reviewer"):
         raise TrustError(f"A {role} may not do this (rehearse); it takes a reviewer. Nothing was changed.")
-    there = _going.get((folder, key))
-    if there and there.process.poll() is None:
-        return
-    forget(folder, key)
+    with _lock:
+        there = _going.get((folder, key))
+        if there and there.process.poll() is None:
+            return
+        forget(folder, key)
+        _going[folder, key] = _started(folder, config)
+        for oldest in list(_going)[:-KEPT]:
+            forget(*oldest)
+
+
+def _started(folder: Path, config: RunConfig) -> _Going:
     out, err, asked = (tempfile.TemporaryFile() for _ in range(3))  # noqa: SIM115  # closed when it is forgotten
     asked.write(config.canonical().encode())
     asked.seek(0)
@@ -176,30 +186,30 @@ def begin(folder: Path, key: str, config: RunConfig, role: Role) -> None:
         start_new_session=True,
     )
     asked.close()
-    _going[folder, key] = _Going(process, out, err, time.monotonic())
-    for oldest in list(_going)[:-KEPT]:
-        forget(*oldest)
+    return _Going(process, out, err, time.monotonic())
 
 
 def standing(folder: Path, key: str) -> Standing:
     """Where a rehearsal is."""
-    going = _going.get((folder, key))
-    if going is None:
-        return Standing(state="none")
-    since = time.monotonic() - going.at
-    if going.result is None:
-        if going.process.poll() is None and since < WITHIN_S:
-            return Standing(state="running", since_s=since)
-        going.result = _ended(going)
-    return going.result
+    with _lock:
+        going = _going.get((folder, key))
+        if going is None:
+            return Standing(state="none")
+        since = time.monotonic() - going.at
+        if going.result is None:
+            if going.process.poll() is None and since < WITHIN_S:
+                return Standing(state="running", since_s=since)
+            going.result = _ended(going)
+        return going.result
 
 
 def forget(folder: Path, key: str) -> None:
     """End a rehearsal where it runs, and keep nothing of it."""
-    if going := _going.pop((folder, key), None):
-        _end(going.process)
-        going.out.close()
-        going.err.close()
+    with _lock:
+        if going := _going.pop((folder, key), None):
+            _end(going.process)
+            going.out.close()
+            going.err.close()
 
 
 def _ended(going: _Going) -> Standing:

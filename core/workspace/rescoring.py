@@ -145,7 +145,10 @@ class Rescoring:
             group_ids = []
             for rollout_id in dict.fromkeys(rollout_ids):
                 group_ids.append(self._store.scores.set_accepted(rollout_id, accepted))
-                if accepted is not None and self._store.groups.rollout(rollout_id).error is not None:
+                if (
+                    accepted is not None
+                    and self._store.groups.rollout(rollout_id, trajectory=False).error is not None
+                ):
                     raise InputError(f"{rollout_id} broke off; there is no outcome to accept or to reject.")
                 self._store.events.append(actor, event, rollout_id)
             for group_id in dict.fromkeys(group_ids):

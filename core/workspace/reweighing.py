@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from core.advantage import SPREAD
 from core.errors import InputError
 from core.figures import Outline, PartFigure
 from core.record import Record
@@ -152,4 +153,4 @@ def rollout_parts(rollout: Rollout, group: Group, reward: RewardConfig) -> dict[
 def _equal(a: float | None, b: float | None) -> bool:
     if a is None or b is None:
         return a is b
-    return abs(a - b) <= 1e-9
+    return abs(a - b) <= SPREAD
