@@ -50,7 +50,18 @@ LAYERS = [
     ),
     (
         "vocabulary",
-        {"rollout", "experience", "figures", "job", "ports", "settings", "record", "errors", "roles"},
+        {
+            "rollout",
+            "experience",
+            "figures",
+            "job",
+            "ports",
+            "proof",
+            "settings",
+            "record",
+            "errors",
+            "roles",
+        },
     ),
 ]
 RANK = {name: rank for rank, (_, names) in enumerate(LAYERS) for name in names}
