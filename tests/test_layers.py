@@ -43,6 +43,7 @@ LAYERS = [
             "audits",
             "credit",
             "divergence",
+            "effect",
             "prior",
             "injection",
             "words",
