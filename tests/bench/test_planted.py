@@ -1,0 +1,153 @@
+"""The planted lessons: the effect is what it says, decoys move nothing, and texts are judged by what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import fmean
+
+import pytest
+
+from core.experience import GENERAL
+from core.words import count_words
+from tests.bench.planted import KINDS, Agent, Domain, domains, groups, judge
+
+TASKS = 200
+
+
+def by_name(name: str) -> Domain:
+    return next(d for d in domains() if d.name == name)
+
+
+def test_there_are_twenty_habits_and_twenty_decoys_of_five_kinds_each_and_never_two_of_a_kind() -> None:
+    every = domains()
+    assert len({d.name for d in every}) == 20
+    assert Counter(d.planted.kind for d in every) == dict.fromkeys(KINDS, 4)
+    assert Counter(d.decoy.kind for d in every) == dict.fromkeys(KINDS, 4)
+    assert len({d.decoy.what for d in every}) == 20
+    assert all(d.planted.kind != d.decoy.kind for d in every)
+    assert Counter((d.decoy.kind, d.with_difficulty) for d in every) == {
+        (kind, hard): 2 for kind in KINDS for hard in (False, True)
+    }
+
+
+def won(agent: Agent, planted: bool | None = None, decoy: bool | None = None) -> float:
+    arm = f"{planted} {decoy}"
+    return fmean(
+        agent.attempt(agent.task(n), i, planted, decoy, arm=arm)[1] for n in range(TASKS) for i in range(8)
+    )
+
+
+@pytest.mark.parametrize("name", ["invoices", "ledgers", "queries", "ships"])
+def test_who_follows_the_planted_habit_wins_more_often_by_the_effect(name: str) -> None:
+    agent = Agent(by_name(name), 0.3, seed=1)
+    assert won(agent, planted=True) - won(agent, planted=False) == pytest.approx(0.3, abs=0.04)
+
+
+def test_after_an_error_the_effect_holds_for_those_who_met_it() -> None:
+    agent = Agent(by_name("records"), 0.4, seed=1)
+    met: dict[bool, list[float]] = {True: [], False: []}
+    for n in range(TASKS):
+        for i in range(8):
+            for follows in (True, False):
+                trajectory, reward = agent.attempt(agent.task(n), i, follows)
+                if any(s.success is False for s in trajectory.steps):
+                    met[follows].append(reward)
+    assert fmean(met[True]) - fmean(met[False]) == pytest.approx(0.4, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["invoices", "mail", "ships", "plants", "folders"])
+def test_a_decoy_moves_nothing(name: str) -> None:
+    agent = Agent(by_name(name), 0.3, seed=2)
+    assert won(agent, decoy=True) - won(agent, decoy=False) == pytest.approx(0, abs=0.04)
+
+
+def test_half_of_the_decoys_come_with_hard_tasks() -> None:
+    """Over all tasks they look harmful; within a task they are not."""
+    for name, hard in (("payroll", True), ("invoices", False)):
+        domain = by_name(name)
+        assert domain.with_difficulty is hard
+        agent = Agent(domain, 0.0, seed=3)
+        shown: dict[bool, list[float]] = {True: [], False: []}
+        for n in range(TASKS):
+            task = agent.task(n)
+            for i in range(8):
+                decoy = agent.attempt(task, i)[0].steps
+                names = [s.tool for s in decoy]
+                follows = (
+                    "list_clocks" in names
+                    if hard
+                    else names.index("load_glossary") < names.index("load_calendar")
+                )
+                shown[follows].append(agent.base(task))
+        gap = fmean(shown[True]) - fmean(shown[False])
+        assert gap < -0.03 if hard else abs(gap) < 0.02
+
+
+def test_the_same_seed_makes_the_same_groups_and_another_seed_others() -> None:
+    first = [group.canonical() for _, group in groups(0.3, 5, tasks=2, size=3)]
+    assert first == [group.canonical() for _, group in groups(0.3, 5, tasks=2, size=3)]
+    assert first != [group.canonical() for _, group in groups(0.3, 6, tasks=2, size=3)]
+
+
+SAID = {
+    "invoices": ("use `parse_table`.", "use `read_text`."),
+    "journals": ("do not use `tail_lines`.", "do not use `grep_lines`."),
+    "maps": ("finish with `lookup_gazetteer`.", "start with `web_search`."),
+    "payroll": ("use `calculator`.", "do not use `calculator`."),
+    "stock": ("call `check_shelf` before `reserve_item`.", "call `reserve_item` before `check_shelf`."),
+    "reports": ("call `run_report` right after `read_schema`.", "call `run_report` first."),
+    "freight": ("finish with `sum_column`.", "finish with `convert_units`."),
+    "ledgers": (
+        "check the result with another call after the last change.",
+        "call `verify_total` before `post_entry`.",
+    ),
+    "mail": ("call `search_mail` with `scope=all`.", "call `search_mail` with `scope=inbox`."),
+    "queries": ("pass `strict` when calling `run_query`.", "leave out `strict` when calling `run_query`."),
+    "rates": ("do not call `fetch_rates` with `limit=10`.", "do not call `fetch_rates` with `limit=100`."),
+    "images": ("call `measure_image` with `mode=exact`.", "call `measure_image` with `mode=fast`."),
+    "stations": (
+        "answer with one word: no full sentence.",
+        "answer in one short sentence that repeats the words of the question.",
+    ),
+    "plants": ("end the answer without a period.", "end the answer with a period."),
+    "ships": ("answer with the JSON alone.", "answer in a sentence."),
+    "exhibits": ("give the answer without an explanation.", "add a short reason after the answer."),
+    "pages": ("try the same call once more before changing the plan.", "use another tool instead."),
+    "records": ("correct the parameters and call it again.", "try the same call once more."),
+    "folders": ("call `list_folders` instead.", "try the same call once more."),
+    "exports": ("do not stop; correct the parameters or use another tool.", ""),
+}
+
+
+@pytest.mark.parametrize("name", [d.name for d in domains()])
+def test_texts_are_judged_by_what_they_advise(name: str) -> None:
+    habit = by_name(name).planted
+    right, wrong = (f"In {name} tasks, {text}" for text in SAID[name])
+    assert habit.verdict(right) == 1
+    assert habit.verdict(wrong) == -1 or name == "exports"
+    assert habit.verdict("In these tasks, call `jot_down` first.") == 0
+    assert count_words(right) <= 32
+
+
+def test_all_that_is_true_is_found_and_nothing_is_false() -> None:
+    judged = judge([(name, f"In {name} tasks, {right}") for name, (right, _) in SAID.items()])
+    assert (judged.recall, judged.precision, judged.proposed) == (1.0, 1.0, 20)
+
+
+def test_decoys_opposites_and_chatter_are_false() -> None:
+    lessons = [(n, f"In {n} tasks, {wrong}") for n, (_, wrong) in SAID.items() if wrong]
+    lessons += [("invoices", "Call `load_glossary` before `load_calendar`."), ("mail", "Be careful.")]
+    judged = judge(lessons)
+    assert (judged.recall, judged.precision, len(judged.false)) == (0.0, 0.0, 21)
+
+
+def test_a_lesson_for_all_domains_must_be_wrong_for_none() -> None:
+    """Retrying is right after a time-out, and wrong after a bad key."""
+    assert judge([(GENERAL, "When a call fails, try the same call once more.")]).found == {}
+    harmless = judge([(GENERAL, "When a call fails, do not stop.")])
+    assert (list(harmless.found), harmless.proposed, harmless.precision) == (["exports"], 1, 1.0)
+
+
+def test_who_proposes_nothing_has_no_precision() -> None:
+    judged = judge([])
+    assert (judged.recall, judged.precision) == (0.0, None)
