@@ -9,8 +9,8 @@ from pydantic import Field, JsonValue
 
 from core.record import Record
 
-JobKind = Literal["run"]
-"""`run`: do what is missing of a run (its id is the subject)."""
+JobKind = Literal["run", "evaluation"]
+"""`run`, `evaluation`: do what is missing of a run or of an evaluation (its id is the subject)."""
 
 JobState = Literal["waiting", "running", "pausing", "paused", "cancelling", "cancelled", "done", "failed"]
 """waiting -> running -> done | failed; running -> pausing -> paused -> waiting (resume); paused also where its endpoint
@@ -34,7 +34,7 @@ class Job(Record):
     """`J7`."""
     kind: JobKind = "run"
     subject: str
-    """What it works on: the id of a run."""
+    """What it works on: the id of a run (`R3`) or of an evaluation (`EV3`)."""
     state: JobState = "waiting"
     options: dict[str, JsonValue] = Field(default_factory=dict)
     """What the work is called with besides its subject, such as other caps; and when workers of it fell silent."""

@@ -189,6 +189,11 @@ RunStatus = Literal["waiting", "running", "review", "done", "failed", "cancelled
 gate waits for a person to decide on the proposals of a batch. `cancelled`: what it had was kept, nothing goes on."""
 
 
+RunKind = Literal["sampled", "recorded", "evaluated"]
+"""sampled to learn from; recorded elsewhere and imported; evaluated: an arm of an evaluation (`core.proof`), which
+teaches nothing and stands in no list of runs unless it is asked for."""
+
+
 class Tally(Record):
     """Groups of a run by what became of them; they add up to `total` (DESIGN 3.1)."""
 
@@ -240,7 +245,7 @@ class Run(Record):
 
     id: str
     """`R3`."""
-    kind: Literal["sampled", "recorded"] = "sampled"
+    kind: RunKind = "sampled"
     status: RunStatus = "waiting"
     config: RunConfig = RunConfig()
     library_version: int = 0
@@ -265,7 +270,7 @@ class RunRow(Record):
     """A run as a line of a list: nothing of it is read rollout by rollout."""
 
     id: str
-    kind: Literal["sampled", "recorded"]
+    kind: RunKind
     status: RunStatus
     model: str
     note: str
@@ -291,6 +296,8 @@ class RunFilter(Record):
 
     state: str = ""
     """One of `RUN_STATES`."""
+    kind: RunKind | Literal[""] = ""
+    """Empty: all but the arms of evaluations."""
     split: str = ""
     text: str = ""
     """Part of the model's name or of the note, or the id."""

@@ -198,8 +198,9 @@ class Resample(Record):
     """How often a task may be sampled anew, each time as a group of its own."""
 
 
-Gate = Literal["none", "review", "auto"]
-"""What happens between batches: collect, wait for a person, or publish all valid proposals."""
+Gate = Literal["none", "review", "auto", "trial"]
+"""What happens between batches: collect, wait for a person, publish all valid proposals, or try them on trial tasks and
+publish those that were measured to help (DESIGN 2.10)."""
 
 
 class RunConfig(Record):
@@ -212,7 +213,7 @@ class RunConfig(Record):
     """With one, the three LLM stages run beside the evidence extractor."""
     judge_endpoint: str | None = None
     """Who is asked by verifiers of the kind "judge"."""
-    group_size: int = Field(default=8, ge=2, le=64)
+    group_size: int = Field(default=8, ge=1, le=64)
     split: Literal["train", "trial", "final"] = "train"
     domains: tuple[str, ...] = ()
     """Only tasks of these domains; empty = all."""
@@ -243,3 +244,11 @@ class RunConfig(Record):
     """Cap on model calls; None = no cap."""
     max_tokens_total: int | None = Field(default=None, ge=0)
     max_cost_usd: float | None = Field(default=None, ge=0)
+    arm: str = ""
+    """Name of the arm that it is, where it is part of an evaluation (`core.proof`); empty for every other run."""
+
+    @model_validator(mode="after")
+    def _compares(self) -> Self:
+        if self.group_size < 2 and not self.arm:
+            raise ValueError("group_size must be at least 2: one rollout has nothing to be compared with")
+        return self

@@ -189,7 +189,7 @@ class Worker:
         job = queue.claim(me, lost=lambda job: _host(job.worker) == _host(me), only=only, but=held)
         if job is None:
             return None
-        run = self._workspace.store.runs.get(job.subject)
+        run = queue.subject(job.subject)
         came = carry_out(queue, job, run, me, progress=self._progress, leaving=self._leaving.wish)
         if isinstance(came.error, BusyError):
             self._held[job.id] = time.monotonic() + HELD_S
@@ -233,7 +233,7 @@ def attend(
             return came
         now = workspace.jobs.find(job.id)
         if not came and workspace.jobs.ended(now):
-            return Came(now, workspace.store.runs.get(now.subject))
+            return Came(now, workspace.jobs.subject(now.subject))
         if not mine and not told:
             following(now)
             told = True

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from core.errors import BusyError, ModelError, StoppedError, WinnowError
 from core.job import Job
 from core.jobs.heart import BEAT_S, Heart
-from core.jobs.queue import FAULT, Queue, caps_of
+from core.jobs.queue import FAULT, Queue, Subject, caps_of
 from core.jobs.states import Ending
 from core.ports import Progress, Wish, go, silent
-from core.rollout import Run
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Came:
     """What came of an attempt at a job."""
 
     job: Job
-    run: Run | None = None
+    run: Subject | None = None
     """Where it came through: done, or waiting for a person."""
     error: Exception | None = None
     """Why it did not."""
@@ -30,7 +29,7 @@ class Came:
 def carry_out(
     queue: Queue,
     job: Job,
-    run: Run,
+    run: Subject,
     worker: str,
     *,
     progress: Progress = silent,
@@ -42,7 +41,7 @@ def carry_out(
     Args:
         queue: where the job is.
         job: as it was claimed.
-        run: what it works on.
+        run: what it works on, a run or an evaluation.
         worker: who claimed it.
         progress: shown to whoever watches this process.
         leaving: whether the worker is to end: "pause" finishes what is in flight, "now" drops it.
@@ -53,7 +52,7 @@ def carry_out(
     if job.state != "cancelling":
         with Heart(queue, job, worker, leaving=leaving, shown=progress, beat_s=beat_s) as heart:
             try:
-                done = queue.work.work(
+                done = queue.work_on(job.subject).work(
                     run.id, job.actor, heart.progress, caps_of(job, run.config), heart.wish
                 )
                 came, ending = Came(job, run=done), "held up" if done.status == "review" else "done"
@@ -73,7 +72,7 @@ def carry_out(
 
 def _cancel(queue: Queue, job: Job, worker: str) -> Came:
     try:
-        queue.work.cancel(job.subject, job.actor, discard=job.discard)
+        queue.work_on(job.subject).cancel(job.subject, job.actor, discard=job.discard)
     except BusyError as e:  # the job stays as it is: the lease runs out, and it is tried again
         return Came(job, error=e)
     except Exception as e:  # noqa: BLE001  # as above

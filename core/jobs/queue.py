@@ -9,40 +9,49 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from core.errors import InputError, NotFoundError
-from core.job import ENDED, LEASE_S, Job, later
+from core.job import ENDED, LEASE_S, Job, JobKind, later
 from core.jobs import states
 from core.jobs.states import Ending
 from core.ports import Progress, Wishes
+from core.proof import Evaluation, EvaluationConfig
 from core.rollout import Run
 from core.settings import RunConfig
 from core.store import Store
+
+EVALUATION = "EV"
+"""How ids of evaluations begin; those of runs begin with R."""
 
 FAULT = "Winnow itself failed"
 """How the error of a job begins that broke off by a fault of ours."""
 
 
+Subject = Run | Evaluation
+"""What a job works on."""
+
+
 class Work(Protocol):
-    """What jobs are about; `core.workspace.learning.Learning` does it."""
+    """What jobs are about: `core.workspace.learning.Learning` does runs, `evaluating.Evaluating` evaluations."""
 
     def work(
         self,
-        run_id: str,
+        subject_id: str,
         actor: str,
         progress: Progress = ...,
         caps: RunConfig | None = ...,
         wishes: Wishes = ...,
-    ) -> Run:
-        """Do what is missing of a run."""
+        /,
+    ) -> Subject:
+        """Do what is missing of it; of `caps` only the three caps are looked at."""
 
-    def cancel(self, run_id: str, actor: str, *, discard: bool) -> object:
-        """End a run for good; doing so twice is no error.
+    def cancel(self, subject_id: str, actor: str, /, *, discard: bool) -> object:
+        """End it for good; doing so twice is no error.
 
         Raises:
             InputError: something of it was published, so it cannot be discarded.
         """
 
-    def retry(self, run_id: str, actor: str) -> int:
-        """Reopen what failed of a run.
+    def retry(self, subject_id: str, actor: str, /) -> int:
+        """Reopen what failed of it.
 
         Raises:
             InputError: nothing failed.
@@ -52,25 +61,40 @@ class Work(Protocol):
 class Queue:
     """Background work, in the order in which it was asked for."""
 
-    def __init__(self, store: Store, work: Work) -> None:
+    def __init__(self, store: Store, work: Work, evaluating: Work | None = None) -> None:
+        """`evaluating` does the jobs of the kind "evaluation"."""
         self._store = store
         self.work = work
+        self.evaluating = evaluating
 
-    # --- looking ---
+    def work_on(self, subject_id: str) -> Work:
+        """Who works on a run, or on an evaluation."""
+        return self.evaluating if self.evaluating and subject_id.startswith(EVALUATION) else self.work
 
-    def find(self, name: str) -> Job:
-        """A job by its id (`J7`), or the newest one of a run (`R3`).
+    def subject(self, name: str) -> Subject:
+        """What goes by an id: a run (`R3`), or an evaluation (`EV3`).
 
         Raises:
             NotFoundError: there is none.
         """
-        if name.startswith("R"):
-            self._store.runs.get(name)
+        if name.startswith(EVALUATION):
+            return self._store.evaluations.get(name)
+        return self._store.runs.get(name)
+
+    # --- looking ---
+
+    def find(self, name: str) -> Job:
+        """A job by its id (`J7`), or the newest one of a run (`R3`) or of an evaluation (`EV3`).
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        if name.startswith(("R", EVALUATION)):
+            self.subject(name)
             if job := self._store.jobs.of(name):
                 return job
-            raise NotFoundError(
-                f"Nothing works on {name}, and nothing waits to: `winnow run --resume {name}`."
-            )
+            again = "winnow eval start --resume" if name.startswith(EVALUATION) else "winnow run --resume"
+            raise NotFoundError(f"Nothing works on {name}, and nothing waits to: `{again} {name}`.")
         return self._store.jobs.get(name)
 
     def of_run(self, run_id: str) -> Job | None:
@@ -90,7 +114,7 @@ class Queue:
         """See to it that a run is worked on: the job that is open already, resumed where it was paused, or a new one.
 
         Args:
-            run_id: which run.
+            run_id: which run, or which evaluation.
             actor: who wants it.
             caps: its caps from now on; None keeps those that it has.
 
@@ -99,10 +123,12 @@ class Queue:
             InputError: it is being cancelled, or runs under other caps.
         """
         with self._store.writing():
-            run = self._store.runs.get(run_id)
+            there = self.subject(run_id)
             job = self._store.jobs.open_of(run_id)
             if job is None:
-                return self._store.jobs.add("run", run_id, {"caps": _caps(caps or run.config)}, actor)
+                kind: JobKind = "evaluation" if isinstance(there, Evaluation) else "run"
+                options: dict[str, JsonValue] = {"caps": _caps(caps or there.config)}
+                return self._store.jobs.add(kind, run_id, options, actor)
             if job.state == "cancelling":
                 raise InputError(f"{job.id} is being cancelled; wait for it to end.")
             return self._resume(job, actor, caps)
@@ -153,7 +179,7 @@ class Queue:
         if job.state != "cancelling" or job.worker:
             return job
         try:
-            self.work.cancel(job.subject, actor, discard=discard)
+            self.work_on(job.subject).cancel(job.subject, actor, discard=discard)
         except InputError as e:
             self.end_cancel(job, "", refused=str(e))
             raise
@@ -167,14 +193,14 @@ class Queue:
             InputError: there is nothing to take up, or another job works on the run.
             BusyError: another process works on the run.
         """
-        job = self.of_run(name) if name.startswith("R") else self._store.jobs.get(name)
+        job = self.of_run(name) if name.startswith(("R", EVALUATION)) else self._store.jobs.get(name)
         if job is None or job.state == "done":
             run_id = job.subject if job else name
-            self.work.retry(run_id, actor)
+            self.work_on(run_id).retry(run_id, actor)
             return self.enqueue(run_id, actor)
         states.requeue(job)
         with suppress(InputError):  # nothing of it failed: it just goes on
-            self.work.retry(job.subject, actor)
+            self.work_on(job.subject).retry(job.subject, actor)
         with self._store.writing():
             job = self.find(job.id)
             other = self._store.jobs.open_of(job.subject)
@@ -257,7 +283,7 @@ class Queue:
             at = self._store.jobs.clock()
             if not refused:
                 changed = states.cancelled(now, at)
-            elif self._store.runs.get(job.subject).status == "done":
+            elif self.subject(job.subject).status == "done":
                 changed = states.come_home(now, "done", "", at)
             else:
                 changed = states.not_cancelled(now, refused)
@@ -268,11 +294,12 @@ class Queue:
         return job.state in (*ENDED, "paused")
 
 
-def caps_of(job: Job, config: RunConfig) -> RunConfig:
-    """The configuration of a run with the caps that its job has."""
+def caps_of(job: Job, config: RunConfig | EvaluationConfig) -> RunConfig:
+    """The configuration of a run with the caps that its job has; of an evaluation, one that has only these."""
     caps = job.options.get("caps")
-    return RunConfig.read({**config.model_dump(), **(caps if isinstance(caps, dict) else {})}, where=job.id)
+    own = config.model_dump() if isinstance(config, RunConfig) else _caps(config)
+    return RunConfig.read({**own, **(caps if isinstance(caps, dict) else {})}, where=job.id)
 
 
-def _caps(config: RunConfig) -> dict[str, JsonValue]:
+def _caps(config: RunConfig | EvaluationConfig) -> dict[str, JsonValue]:
     return config.model_dump(include={"max_calls", "max_tokens_total", "max_cost_usd"})

@@ -32,6 +32,9 @@ from core.settings import PARTS
 from core.store.database import Database
 from core.store.events import newest_of
 
+LEARNING = "g.run_id NOT IN (SELECT id FROM runs WHERE kind = 'evaluated')"
+"""Groups that are not of an arm of an evaluation."""
+
 ORDERS = {
     "order": "r.number DESC, g.ordinal",
     "spread": "g.spread DESC NULLS LAST, r.number DESC, g.ordinal",
@@ -62,8 +65,11 @@ OUTCOMES = {
 
 
 def clause(which: GroupFilter) -> tuple[str, list[object]]:
-    """The condition on groups `g` (with tasks `t` where a text is looked for), and its values in order."""
-    parts, values = ["1"], list[object]()
+    """The condition on groups `g` (with tasks `t` where a text is looked for), and its values in order.
+
+    Where no run is named, groups of an evaluation's arms are left out.
+    """
+    parts, values = [LEARNING if not which.run_id else "1"], list[object]()
     for column in ("run_id", "status", "domain"):
         if wanted := getattr(which, column):
             parts.append(f"g.{column} = ?")
@@ -94,10 +100,10 @@ class Figures:
     # --- what there is ---
 
     def runs(self, limit: int = 500) -> list[RunName]:
-        """Runs to choose from, the newest first."""
+        """Runs to choose from, the newest first; arms of evaluations are left out."""
         rows = self._database.rows(
             "SELECT id, kind, status, model, (SELECT count(*) FROM groups WHERE run_id = runs.id) AS groups FROM runs"
-            " ORDER BY number DESC LIMIT ?",
+            " WHERE kind <> 'evaluated' ORDER BY number DESC LIMIT ?",
             limit,
         )
         return [RunName(**row) for row in rows]

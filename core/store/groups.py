@@ -79,7 +79,7 @@ class Groups:
             InputError: its rollouts were recorded elsewhere; they cannot be sampled again.
         """
         with self._database.writing():
-            if self._database.value("SELECT kind FROM runs WHERE id = ?", run_id) != "sampled":
+            if self._database.value("SELECT kind FROM runs WHERE id = ?", run_id) == "recorded":
                 raise InputError(f"{run_id} holds recorded rollouts; they cannot be sampled again.")
             ids = [r["id"] for r in self._database.rows(
                 "SELECT id FROM groups WHERE run_id = ? AND (status = 'failed' OR errors > 0)", run_id

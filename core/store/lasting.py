@@ -19,6 +19,7 @@ NUMBERS = {
     "versions": "number",
     "runs": "number",
     "jobs": "number",
+    "evaluations": "number",
     "quarantine": "id",
 }
 """Tables whose rows are called by a number, and its column."""

@@ -38,6 +38,9 @@ STATES = {
 }
 """What the states of `core.rollout.RUN_STATES` mean."""
 
+LEARNING = "kind <> 'evaluated'"
+"""Runs that are not arms of an evaluation."""
+
 PACE_OF = 400
 """Rollouts that the pace of a model is taken from."""
 
@@ -70,7 +73,7 @@ class Runs:
             batches: the batch of each group, shape [groups].
             epochs: the epoch of each group, shape [groups]; None = all in epoch 0.
             request: hash of what was asked for; an unfinished run of the same request is gone on with.
-            kind: "sampled" or "recorded".
+            kind: "sampled", "recorded" or "evaluated".
             library_version: the version whose experiences are injected.
             model: name of the model.
             note: where recorded rollouts came from.
@@ -110,7 +113,7 @@ class Runs:
             if self._database.value("SELECT status FROM runs WHERE id = ?", run_id) == status:
                 return
             self._database.execute(
-                "UPDATE runs SET status = ?, note = iif(kind = 'recorded', note, ?), finished_at = ? WHERE id = ?",
+                "UPDATE runs SET status = ?, note = iif(kind = 'sampled', ?, note), finished_at = ? WHERE id = ?",
                 *(status, note, finished, run_id),
             )
             if status in ("done", "failed"):
@@ -142,7 +145,8 @@ class Runs:
         return row
 
     def newest(self, limit: int = 50) -> list[Run]:
-        rows = self._database.rows("SELECT * FROM runs ORDER BY number DESC LIMIT ?", limit)
+        """The newest runs first, without the arms of evaluations."""
+        rows = self._database.rows(f"SELECT * FROM runs WHERE {LEARNING} ORDER BY number DESC LIMIT ?", limit)
         return [self._run(row) for row in rows]
 
     def page(self, which: RunFilter, *, limit: int = 25, offset: int = 0) -> tuple[list[RunRow], int]:
@@ -203,7 +207,8 @@ class Runs:
         return (row["seconds"], row["n"]) if row and row["n"] else None
 
     def count(self) -> int:
-        return int(self._database.value("SELECT count(*) FROM runs"))
+        """How many there are, without the arms of evaluations."""
+        return int(self._database.value(f"SELECT count(*) FROM runs WHERE {LEARNING}"))
 
     def _run(self, row: Row, *, whole: bool = True) -> Run:
         return Run(
@@ -225,11 +230,12 @@ class Runs:
         )
 
     def tally(self, run_id: str | None = None) -> Tally:
-        """Groups by status and reason, of one run or of all."""
+        """Groups by status and reason, of one run, or of all but the arms of evaluations."""
         counts = dict.fromkeys(("waiting", "informative", "uninformative", "failed"), 0)
         reasons: dict[str, int] = {}
         for row in self._database.rows(
-            "SELECT status, reason, count(*) AS n FROM groups WHERE ?1 IS NULL OR run_id = ?1"
+            "SELECT status, reason, count(*) AS n FROM groups"
+            f" WHERE iif(?1 IS NULL, run_id IN (SELECT id FROM runs WHERE {LEARNING}), run_id = ?1)"
             " GROUP BY status, reason ORDER BY n DESC, reason",
             run_id,
         ):
@@ -251,7 +257,8 @@ class Runs:
         return int(
             self._database.value(
                 "SELECT coalesce(sum(n), 0) FROM (SELECT max(epoch) + 1 AS n FROM groups JOIN runs ON runs.id = run_id"
-                " WHERE ?1 IS NULL OR number < (SELECT number FROM runs WHERE id = ?1) GROUP BY run_id)",
+                f" WHERE {LEARNING} AND (?1 IS NULL OR number < (SELECT number FROM runs WHERE id = ?1))"
+                " GROUP BY run_id)",
                 run_id,
             )
         )
@@ -316,11 +323,13 @@ class Runs:
 
 
 def _filter(which: RunFilter) -> tuple[str, list[object]]:
-    parts, values = ["1"], list[object]()
+    parts, values = [LEARNING if not which.kind else "kind = ?"], list[object]()
+    if which.kind:
+        values.append(which.kind)
     if which.state:
         parts.append(f"({STATES[which.state]})")
     if which.split:
-        parts.append("kind = 'sampled' AND config ->> '$.split' = ?")
+        parts.append("kind <> 'recorded' AND config ->> '$.split' = ?")
         values.append(which.split)
     if text := which.text.strip():
         parts.append("(instr(lower(model), lower(?)) OR instr(lower(note), lower(?)) OR id = upper(?))")

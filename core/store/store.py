@@ -15,6 +15,7 @@ from core.store.credits import Credits
 from core.store.database import Database
 from core.store.embeddings import Embeddings
 from core.store.endpoints import Endpoints
+from core.store.evaluations import Evaluations
 from core.store.events import Clock, Events
 from core.store.figures import Figures
 from core.store.groups import Groups
@@ -65,6 +66,7 @@ class Store:
         self.imports = Imports(self._database, self.events)
         self.jobs = Jobs(self._database, clock)
         self.versions = Versions(self._database, self.events)
+        self.evaluations = Evaluations(self._database, self.events)
         self.credits = Credits(self._database, self.events)
         self.search = Search(self._database)
         self.figures = Figures(self._database)

@@ -108,7 +108,7 @@ class Learning:
             InputError: the key of an endpoint cannot be read; likewise.
         """
         with self.holding(run_id):
-            run = self._store.runs.get(run_id)
+            run = self._own(run_id)
             if run.status == "done":
                 return run
             check_going_on(run, caps or run.config, self._models)
@@ -132,7 +132,7 @@ class Learning:
             BusyError: another process works on it.
         """
         with self.holding(run_id):
-            run = self._store.runs.get(run_id)
+            run = self._own(run_id)
             reopened = self._store.groups.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
             if run.extraction.not_contrasted:
                 self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
@@ -158,13 +158,24 @@ class Learning:
             BusyError: another process works on it.
         """
         with self.holding(run_id), self._store.writing():
-            run = self._store.runs.get(run_id)
+            run = self._own(run_id)
             if run.status == "done":
                 raise InputError(f"{run_id} is done; there is nothing to cancel.")
             if discard:
                 self._discard(run_id, actor)
             self._store.runs.set_status(run_id, "cancelled", actor, "Discarded." if discard else "")
             return self._store.runs.get(run_id)
+
+    def _own(self, run_id: str) -> Run:
+        """A run that is not an arm of an evaluation: those are worked on together."""
+        run = self._store.runs.get(run_id)
+        if run.kind == "evaluated":
+            of = self._store.evaluations.of_run(run_id)
+            raise InputError(
+                f"{run_id} is an arm of the evaluation {of}: `winnow eval start --resume {of}` goes on with it, and"
+                f" `winnow jobs cancel {of}` ends it."
+            )
+        return run
 
     def _discard(self, run_id: str, actor: str) -> None:
         used, count = self._store.proposals.page(["approved", "published"], run_id=run_id, limit=1)

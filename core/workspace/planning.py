@@ -35,6 +35,7 @@ LATER = {
     "rollout_timeout_s",
     "withhold_answer",
     "judge_endpoint",
+    "arm",
 }
 """Settings that runs of version 0.1 did not have: left at their default they do not change what a run is."""
 
