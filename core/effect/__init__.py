@@ -5,7 +5,7 @@ from core.effect.gate import GATE_LEVEL, gate
 from core.effect.paired import Paired, paired
 from core.effect.sampling import SUCCESS, mean_at_k, pass_at_k, pass_hat_k, successes
 from core.effect.sequential import Boundary, Look, Sequential
-from core.effect.size import power, sample_size
+from core.effect.size import Spread, power, sample_size
 from core.effect.vote import Vote, best_of, majority
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Look",
     "Paired",
     "Sequential",
+    "Spread",
     "Vote",
     "benjamini_hochberg",
     "best_of",

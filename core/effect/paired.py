@@ -7,41 +7,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.advantage import SPREAD
-from core.effect.distributions import student_quantile
+from core.effect.interval import interval
 from core.effect.signflip import sign_flip
-
-LEVEL = 0.95
-"""Of the interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """What an arm gains over another one, over the tasks that both were scored on."""
+    """What an arm is above another one, over the tasks that both were scored on."""
 
     tasks: int
-    """Scored in both arms: all figures are over these."""
+    """Scored in both arms; everything else is over these."""
     mean: float | None
     """Mean over tasks of the difference of mean rewards; None without a task."""
     low: float | None
-    """Ends of the 95 % interval over tasks; None with fewer than two tasks."""
+    """Ends of the 95 % interval over tasks (`core.effect.interval`); None with fewer than two tasks."""
     high: float | None
     p_two_sided: float | None
-    """That the arms differ at all: sign-flip test."""
+    """That the arms differ; sign-flip test. None without a task."""
     p_greater: float | None
-    """That the first arm is better: one-sided sign-flip test."""
+    """One-sided, that the first arm is better."""
     wins: int
+    """Tasks on which the first arm is better."""
     ties: int
     losses: int
     unpaired: int
-    """Tasks left out since one arm or both have no scored sample there."""
+    """Tasks left out because an arm has no scored sample there."""
 
 
 def paired(
-    arm: Sequence[float | None],
-    baseline: Sequence[float | None],
-    *,
-    reach: float = 1.0,
-    seed: int = 0,
+    arm: Sequence[float | None], baseline: Sequence[float | None], *, reach: float = 1.0, seed: int = 0
 ) -> Paired:
     """Compare an arm with a baseline on the same tasks.
 
@@ -49,39 +43,32 @@ def paired(
         arm: mean reward of each task (`mean_at_k`), shape [tasks]; None where no sample was scored.
         baseline: the same tasks in the same order.
         reach: the largest difference that a task can show: 1 for rewards in [0, 1].
-        seed: of the sign flips, where there are too many to go through.
+        seed: of the sign flips, where there are too many to go through all.
 
     Raises:
-        ValueError: the arms have different lengths, or a reward is NaN or infinite.
+        ValueError: the arms have different numbers of tasks, or a reward is NaN or infinite.
+
+    >>> effect = paired([1.0, 0.5, None], [0.5, 0.5, 1.0])
+    >>> effect.tasks, effect.mean, effect.wins, effect.ties, effect.unpaired
+    (2, 0.25, 1, 1, 1)
     """
-    pairs = [(a, b) for a, b in zip(arm, baseline, strict=True) if a is not None and b is not None]
-    differences = [a - b for a, b in pairs]
+    both = [(a, b) for a, b in zip(arm, baseline, strict=True) if a is not None and b is not None]
+    differences = [a - b for a, b in both]
     if not all(map(math.isfinite, differences)):
         raise ValueError("a reward is NaN or infinite; a task without a scored sample has the reward None")
     n = len(differences)
-    low, high = _interval(differences, reach)
+    ends = interval(differences, reach=reach)
     p = sign_flip(differences, seed=seed) if n else None
+    wins, losses = sum(d > SPREAD for d in differences), sum(d < -SPREAD for d in differences)
     return Paired(
         tasks=n,
         mean=math.fsum(differences) / n if n else None,
-        low=low,
-        high=high,
+        low=ends.low if ends else None,
+        high=ends.high if ends else None,
         p_two_sided=p.two_sided if p else None,
         p_greater=p.greater if p else None,
-        wins=sum(d > SPREAD for d in differences),
-        ties=sum(abs(d) <= SPREAD for d in differences),
-        losses=sum(d < -SPREAD for d in differences),
+        wins=wins,
+        ties=n - wins - losses,
+        losses=losses,
         unpaired=len(arm) - n,
     )
-
-
-def _interval(differences: Sequence[float], reach: float) -> tuple[float | None, float | None]:
-    n = len(differences)
-    if n < 2:
-        return None, None
-    mean = math.fsum(differences) / n
-    error = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
-    half = error * student_quantile((1 + LEVEL) / 2, n - 1)
-    if all(abs(d) <= SPREAD for d in differences):
-        half = reach * (1 - ((1 - LEVEL) / 2) ** (1 / n))
-    return mean - half, mean + half
