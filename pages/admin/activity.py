@@ -97,17 +97,8 @@ frame.page(
 )
 kind, who, subject = filters()
 but = "" if kind else "claim"  # looking at a proposal claims it: hundreds of lines would hide the decisions
-found, total = log.page(
-    kind=kind,
-    but=but,
-    actor=who,
-    subject=subject,
-    limit=PAGE,
-    offset=(paging.wanted("activity_page") - 1) * PAGE,
-)
-if total and not found:  # the page that is asked for lies behind the last one
-    found, total = log.page(kind=kind, but=but, actor=who, subject=subject, limit=PAGE)
-if not found:
+total = log.page(kind=kind, but=but, actor=who, subject=subject, limit=0)[1]
+if not total:
     filtered = bool(kind or who or subject)
     frame.empty(
         "Nothing fits these filters" if filtered else "Nothing happened yet",
@@ -119,5 +110,7 @@ if not found:
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     frame.note(f"{total:,} {'line' if total == 1 else 'lines'}")
     export(ws, kind, but, who, subject)
-rows(found)
-paging.offset("activity_page", total, PAGE)
+listed = st.container()
+first = paging.offset("activity_page", total, PAGE)
+with listed:
+    rows(log.page(kind=kind, but=but, actor=who, subject=subject, limit=PAGE, offset=first)[0])

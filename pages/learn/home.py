@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from core.workspace import Overview, Workspace
-from pages.parts import at_work, events, frame, jobs, loop, safe, session, tally, words
+from core.workspace import Overview
+from pages.parts import events, frame, jobs, loop, safe, session, tally, words
 from pages.parts.safe import joined, markup
 
 LATELY = 8
@@ -87,14 +87,6 @@ def next_panel(next_step: loop.Next) -> None:
             frame.go(next_step.page, **({"id": next_step.of} if next_step.of else {}))
 
 
-def running(ws: Workspace) -> None:
-    going_on = at_work.jobs(ws)
-    if going_on:
-        frame.section("At work", "it goes on when this tab is closed")
-    for job in going_on:
-        at_work.line(ws, job, "home")
-
-
 frame.page("Winnow", "Lessons from your rollouts: counted, reviewed by you, and ready to ship.")
 if ws.store.standing.empty():
     hero()
@@ -103,7 +95,6 @@ if ws.store.standing.empty():
 next_step = loop.next_step(ws, now)
 strip(now, next_step.step)
 next_panel(next_step)
-st.fragment(running, run_every=2 if at_work.jobs(ws) else None)(ws)
 
 left, right = st.columns([3, 2], gap="large")
 with left:

@@ -119,7 +119,7 @@ with guard(stop=True), st.spinner("Checking every row …"):
     against = once(
         session.READ_FILE,
         "against",
-        (*asked, ws.store.tasks.stamp()),
+        (*asked, str(ws.folder), ws.store.tasks.stamp()),
         lambda: ws.store.tasks.against(found.tasks),
     )
 

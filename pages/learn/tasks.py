@@ -4,11 +4,8 @@ import streamlit as st
 
 from core.rollout import SPLITS, Task
 from pages.parts import frame, paging, safe, session, tables, task_view
-from pages.parts.safe import joined, markup
 
 PAGE = 50
-DOMAINS = 200
-"""Domains that the table of shares shows."""
 ASIDE = 25
 FILTERS = ("task_split", "task_domain", "task_kind", "task_search")
 SEEN = "w_task_seen"
@@ -81,26 +78,6 @@ def row(task: Task) -> dict[str, object]:
     return {**cells, **more, "Verifier": task.verifier.kind}
 
 
-def shares() -> None:
-    """Tasks by domain and split."""
-    rows = joined(
-        markup(
-            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td>'
-            '<td class="num">{final}</td></tr>',
-            domain=domain,
-            **{split: f"{by.get(split, 0):,}" for split in SPLITS},
-        )
-        for domain, by in list(counts.items())[:DOMAINS]
-    )
-    safe.html(
-        '<table class="w-table"><tr><th>Domain</th><th class="num">Train</th><th class="num">Trial</th>'
-        '<th class="num">Final</th></tr>{rows}</table>',
-        rows=rows,
-    )
-    if len(counts) > DOMAINS:
-        frame.note(f"The first {DOMAINS} of {len(counts):,} domains.")
-
-
 def aside(count: int) -> None:
     """Rows that did not come in, with what to do about them."""
     frame.note("Each with the file it came from, its line and the reason; mend them and import them again.")
@@ -154,7 +131,7 @@ else:
             else:
                 frame.note("There is no task of this id here.")
     with st.expander("Tasks by domain and split", icon=":material/table_rows:"):
-        shares()
+        tables.splits(counts)
 if set_aside and (
     fold := st.expander(
         safe.label(f"Rows kept aside: {set_aside:,}"),

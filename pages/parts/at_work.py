@@ -13,14 +13,8 @@ def jobs(ws: Workspace) -> list[Job]:
     return [job for job in ws.jobs.due() if job.state not in ENDED]
 
 
-def line(ws: Workspace, job: Job, where: str) -> None:
-    """Draw one job.
-
-    Args:
-        ws: whose.
-        job: which.
-        where: part of the key, as a job may be drawn at two places of a page.
-    """
+def line(ws: Workspace, job: Job) -> None:
+    """Draw one job."""
     share = min(1.0, job.done / job.total) if job.total else 0.0
     rest = pace.left(ws.folder, job)
     content = markup(
@@ -33,7 +27,7 @@ def line(ws: Workspace, job: Job, where: str) -> None:
         percent=f"{100 * share:.0f}",
         rest=f"about {rest} left" if rest else _state(job),
     )
-    frame.way(f"{where}_{job.id}", content, f"Open {job.subject}", "pages/learn/run.py", id=job.subject)
+    frame.way(f"work_{job.id}", content, f"Open {job.subject}", "pages/learn/run.py", id=job.subject)
 
 
 def _how_far(job: Job) -> str:

@@ -14,7 +14,6 @@ from pages.parts.queue import Queue
 from pages.parts.safe import joined, markup
 
 OPEN = "w_bulk"
-DECISION = "bulk_decision"
 REASON = "bulk_reason"
 COUNT = "bulk_count"
 MOST = 1_000

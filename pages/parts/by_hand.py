@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.errors import WinnowError
-from core.experience import GENERAL, KINDS, MAX_WORDS, Experience, Operation
+from core.experience import GENERAL, KINDS, MAX_CHARACTERS, MAX_WORDS, Experience, Operation
 from core.record import Record
 from core.workspace import Workspace
 from core.workspace.by_hand import propose_by_hand
@@ -71,7 +71,7 @@ def new_form(ws: Workspace, domains: Sequence[str]) -> None:
                 persist_state="session",
                 width=220,
             )
-            _why()
+            _why("new")
         _send(ws, "new")
 
 
@@ -95,7 +95,7 @@ def edit_form(ws: Workspace, lesson: Experience) -> None:
             st.text_input(
                 "Goes with tasks of", lesson.domain, key=f"hand_domain_{lesson.id}", max_chars=100, width=200
             )
-            _why()
+            _why("edit", lesson)
         _send(ws, "edit", lesson)
 
 
@@ -106,7 +106,7 @@ def out_form(ws: Workspace, lesson: Experience) -> None:
             "Propose to take it out", "its page and its history stay; an undo or a rollback brings it back"
         )
         safe.exact(lesson.text, look="gone")
-        _why()
+        _why("out", lesson)
         _send(ws, "out", lesson)
 
 
@@ -140,7 +140,7 @@ def merge_form(ws: Workspace, lesson: Experience) -> None:
                 text=diffs.lost_words(source.text, text),
             )
         frame.note("Words that the merged lesson does not have are struck out.")
-        _why()
+        _why("merge", lesson)
         if not with_ids:
             frame.note("Choose at least one other lesson.")
         _send(ws, "merge", lesson)
@@ -156,18 +156,25 @@ def diffs_of(before: str, after: str) -> None:
 
 def _text(key: str, value: str, placeholder: str = "") -> str:
     return st.text_area(
-        "Lesson",
+        safe.label(f"Lesson, at most {MAX_CHARACTERS:,} characters"),
         value,
         key=key,
         height=90,
         placeholder=placeholder,
         persist_state="session",
-        max_chars=20_000,
+        max_chars=MAX_CHARACTERS,
     )
 
 
-def _why() -> None:
-    st.text_input("Why (optional)", key="hand_why", persist_state="session", max_chars=500, width=340)
+def _why_key(form: str, lesson: Experience | None) -> str:
+    """A reason belongs to one form: what was written for another lesson says nothing of this one."""
+    return f"hand_why_{form}" if lesson is None else f"hand_why_{form}_{lesson.id}"
+
+
+def _why(form: str, lesson: Experience | None = None) -> None:
+    st.text_input(
+        "Why (optional)", key=_why_key(form, lesson), persist_state="session", max_chars=500, width=340
+    )
 
 
 def _ids(typed: object) -> list[str]:
@@ -210,6 +217,18 @@ def _written(form: str, lesson: Experience | None) -> tuple[dict[str, object], s
     }, f"hand_text_{lesson.id}"
 
 
+def _fields(form: str, lesson: Experience | None) -> list[str]:
+    """The keys of all that was written into a form."""
+    if lesson is None:
+        return ["hand_text_new", "hand_kind", "hand_domain", _why_key(form, lesson)]
+    own = {
+        "out": (),
+        "merge": (f"hand_text_merge_{lesson.id}", f"hand_others_{lesson.id}"),
+        "edit": tuple(f"hand_{field}_{lesson.id}" for field in ("text", "kind", "domain")),
+    }
+    return [*own[form], _why_key(form, lesson)]
+
+
 def _propose(ws: Workspace, form: str, lesson: Experience | None) -> None:
     if why := session.refusal("reviewer"):
         session.flash(why, "bad")
@@ -226,11 +245,11 @@ def _propose(ws: Workspace, form: str, lesson: Experience | None) -> None:
             _Op.read({"operation": fields}, where="the lesson").operation,
             session.me(),
             ws.comparing,
-            rationale=str(session.get("hand_why") or ""),
+            rationale=str(session.get(_why_key(form, lesson)) or ""),
         )
     except WinnowError as e:
         session.flash(str(e), "bad")
         return
-    session.forget(*filter(None, (key, "hand_why", OPEN)))
+    session.forget(OPEN, *_fields(form, lesson))
     said = f" {made.rejected}" if made.rejected else ""
     session.flash(f"{made.proposal.id} waits for review.{said}")

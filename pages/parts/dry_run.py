@@ -8,7 +8,7 @@ from core.rollout import Rollout
 from core.settings import RunConfig
 from core.workspace import Workspace
 from core.workspace.rehearsing import Rehearsal, Standing, begin, forget, standing
-from pages.parts import frame, safe, session, words
+from pages.parts import charts_group, frame, safe, session, words
 from pages.parts.estimate import Outlook
 from pages.parts.guard import red_line
 from pages.parts.safe import joined, markup
@@ -51,7 +51,8 @@ def draw(ws: Workspace, found: Outlook, config: RunConfig) -> None:
             icon=":material/science:",
             disabled=bool(refusal),
             help=frame.refused(refusal) or "Samples one task as the run would. No run is written down.",
-        ) and session.attempt(lambda: begin(ws.folder, found.key, config, session.role())):
+        ):
+            session.attempt(lambda: begin(ws.folder, found.key, config, session.role()))
             st.rerun()
         watched()
     if at_first.trouble:
@@ -63,7 +64,7 @@ def draw(ws: Workspace, found: Outlook, config: RunConfig) -> None:
 def result(found: Rehearsal) -> None:
     """The rollouts of the task that was tried."""
     group = found.group
-    shown = sorted(group.rollouts, key=lambda r: (-(r.reward if r.reward is not None else -1.0), r.replicate))
+    shown = charts_group.ranked(group)
     safe.html(
         '<div class="w-tried"><div class="w-chips">{chip}<span class="w-note">{task} · {took} s · {sent}</span></div>'
         '<div class="q" dir="auto">{question}</div></div>',

@@ -103,13 +103,6 @@ def known(found: Outlook) -> None:
         )
 
 
-def span(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
 def _tokens(usage: Usage) -> int:
     return usage.prompt_tokens + usage.completion_tokens
 
@@ -130,7 +123,7 @@ def _time(ws: Workspace, found: Outlook, endpoint: Endpoint, tried: Rehearsal | 
     low, high = duration_s(estimate.rollouts, endpoint, seconds)
     rest = Bounds(low=estimate.judging.low, high=estimate.judging.high + estimate.extraction.high)
     more_low, more_high = duration_s(rest, endpoint, seconds)  # as fast as the rollouts, for want of better
-    return f"about {_between(span(low + more_low), span(high + more_high))}, at {seconds:.1f} s a call"
+    return f"about {_between(words.span(low + more_low), words.span(high + more_high))}, at {seconds:.1f} s a call"
 
 
 def _between(low: str, high: str) -> str:

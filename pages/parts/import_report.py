@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.rollout import SPLITS
 from core.workspace import Workspace
-from pages.parts import frame, safe, tables, words
+from pages.parts import frame, safe, tables, tally, words
 from pages.parts.run_form import plainly
 from pages.parts.safe import joined, markup
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 PREVIEW = 20
 SHOWN = 500
 """Repeated rows that are shown."""
-DOMAINS = 100
 
 
 def new_tasks(found: TaskFile, against: Against) -> int:
@@ -32,29 +30,15 @@ def new_tasks(found: TaskFile, against: Against) -> int:
 def sums(found: TaskFile, against: Against) -> None:
     """Rows = new + already here + repeated + set aside."""
     aside = len(found.rejected) + len(against.taken)
-    parts = (
-        (new_tasks(found, against), "new tasks", "w-grain-fill"),
-        (len(against.known), "already here", "w-chaff-fill"),
-        (len(found.duplicate_ids), "repeated in the file", "w-chaff-fill"),
-        (aside, "set aside", "w-bad-fill"),
-    )
-    pieces = joined(
-        markup(
-            '<i class="{look}" style="width:{share}%"></i>', look=look, share=f"{100 * n / found.rows:.3f}"
-        )
-        for n, _, look in parts
-        if n
-    )
-    keys = joined(
-        markup('<span><i class="w-key {look}"></i><b>{n}</b> {what}</span>', look=look, n=f"{n:,}", what=what)
-        for n, what, look in parts
-        if n
-    )
-    safe.html(
-        '<div class="w-bar">{pieces}</div><div class="w-legend">{keys}<span>= {rows}</span></div>',
-        pieces=pieces,
-        keys=keys,
-        rows=words.plural(found.rows, "row"),
+    tally.stacked(
+        "row",
+        found.rows,
+        (
+            ("new tasks", new_tasks(found, against), "w-grain-fill"),
+            ("already here", len(against.known), "w-chaff-fill"),
+            ("repeated in the file", len(found.duplicate_ids), "w-chaff-fill"),
+            ("set aside", aside, "w-bad-fill"),
+        ),
     )
     notes = (*map(plainly, found.notes), *_notes(found, against))
     said = [f"{s[:1].upper()}{s[1:].rstrip('.')}." for s in notes]
@@ -120,22 +104,7 @@ def _splits(found: TaskFile, against: Against) -> None:
     counts: dict[str, Counter[str]] = {}
     for task in found.tasks:
         counts.setdefault(task.domain, Counter())[against.moved.get(task.id, task.split)] += 1
-    rows = joined(
-        markup(
-            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td>'
-            '<td class="num">{final}</td></tr>',
-            domain=domain,
-            **{split: f"{by[split]:,}" for split in SPLITS},
-        )
-        for domain, by in list(counts.items())[:DOMAINS]
-    )
-    safe.html(
-        '<table class="w-table"><tr><th>Domain</th><th class="num">Train</th><th class="num">Trial</th>'
-        '<th class="num">Final</th></tr>{rows}</table>',
-        rows=rows,
-    )
-    if len(counts) > DOMAINS:
-        frame.note(f"The first {DOMAINS} of {len(counts):,} domains.")
+    tables.splits(counts)
 
 
 def _rejected(ws: Workspace, found: TaskFile, data: bytes, name: str, ending: str) -> None:

@@ -12,6 +12,7 @@ from core.workspace import Workspace
 from core.workspace.arriving import Arrived, NewLesson, UsageArrived
 from pages.parts import frame, paging, safe, session, words
 from pages.parts.guard import red_line
+from pages.parts.once import once
 from pages.parts.safe import Markup, joined, markup
 
 SHOWN = 20
@@ -70,23 +71,20 @@ def _library(ws: Workspace) -> None:
 
 def _looked(ws: Workspace, data: bytes, name: str, form: str, domain: str) -> Arrived:
     """What the file would do; looked at anew where something happened, not each time that the page is drawn."""
+    return once(
+        LOOKED,
+        "library",
+        (*_stamp(ws), hashlib.sha256(data).hexdigest(), name, form, domain),
+        lambda: ws.shipping.arriving.library(
+            data, name, session.me(), form=form or None, domain=domain or None, dry_run=True
+        ),
+    )
+
+
+def _stamp(ws: Workspace) -> tuple[str, int]:
+    """Another one whenever something happened in the workspace."""
     newest = ws.store.events.newest(1)
-    key = (
-        str(ws.folder),
-        newest[0].id if newest else 0,
-        hashlib.sha256(data).hexdigest(),
-        name,
-        form,
-        domain,
-    )
-    kept = session.get(LOOKED)
-    if isinstance(kept, tuple) and kept[0] == key and isinstance(kept[1], Arrived):
-        return kept[1]
-    found = ws.shipping.arriving.library(
-        data, name, session.me(), form=form or None, domain=domain or None, dry_run=True
-    )
-    session.put(LOOKED, (key, found))
-    return found
+    return str(ws.folder), newest[0].id if newest else 0
 
 
 def _verified(ws: Workspace, data: bytes, name: str, form: str) -> bool:
@@ -94,7 +92,7 @@ def _verified(ws: Workspace, data: bytes, name: str, form: str) -> bool:
     if form not in ("", "pack") or not data.startswith(b"PK"):
         return True
     try:
-        check = ws.shipping.verify(data)
+        check = once(LOOKED, "check", (hashlib.sha256(data).hexdigest(),), lambda: ws.shipping.verify(data))
     except PackError as e:
         red_line(e)
         frame.note("The pack is not sound, so nothing of it is read.")
@@ -225,7 +223,12 @@ def _usage(ws: Workspace) -> None:
         return
     data: bytes = file.getvalue()
     try:
-        found = ws.shipping.arriving.usage(data, file.name, session.me(), dry_run=True)
+        found = once(
+            LOOKED,
+            "usage",
+            (*_stamp(ws), hashlib.sha256(data).hexdigest(), file.name),
+            lambda: ws.shipping.arriving.usage(data, file.name, session.me(), dry_run=True),
+        )
     except WinnowError as e:
         red_line(e)
         return

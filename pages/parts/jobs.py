@@ -146,9 +146,8 @@ def _line(told: Told) -> safe.Markup:
 def load_sample(workspace: Workspace) -> None:
     """Load the sample project and draw the page anew; it asks no model."""
     with st.spinner("Loading the sample project and counting its evidence …"):
-        done = session.attempt(lambda: workspace.load_sample(session.me()), "The sample project is loaded.")
-    if done:
-        st.rerun()
+        session.attempt(lambda: workspace.load_sample(session.me()), "The sample project is loaded.")
+    st.rerun()
 
 
 def _cancel(ws: Workspace, name: str) -> None:

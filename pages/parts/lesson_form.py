@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import WinnowError
-from core.experience import GENERAL, KINDS, MAX_WORDS, Add, Kind
-from core.record import Record
+from core.experience import GENERAL, KINDS, MAX_CHARACTERS, MAX_WORDS, Add
 from core.workspace import Workspace
 from core.workspace.teaching import lesson_from
 from pages.parts import frame, proposals, safe, session, words
@@ -22,20 +21,21 @@ def opened(group_id: str) -> bool:
     return session.get(OPEN) == group_id
 
 
-class _Written(Record):
-    text: str
-    kind: Kind
-    domain: str
-    why: str
+FIELDS = ("text", "kind", "domain", "why")
+
+
+def _key(group_id: str, field: str) -> str:
+    return f"lesson_{field}_{group_id}"
 
 
 def form(ws: Workspace, group_id: str, domain: str) -> None:
     """The form; what is written stays when something is wrong with it, or another page is looked at."""
     frame.section("A lesson from this group", f"at most {MAX_WORDS} words: what to do, when, and how")
     text = st.text_area(
-        "Lesson",
-        key=f"lesson_text_{group_id}",
+        safe.label(f"Lesson, at most {MAX_CHARACTERS:,} characters"),
+        key=_key(group_id, "text"),
         height=90,
+        max_chars=MAX_CHARACTERS,
         persist_state="session",
         placeholder="When …, do … first, because …",
     )
@@ -43,20 +43,19 @@ def form(ws: Workspace, group_id: str, domain: str) -> None:
         proposals.word_count(text)
         safe.warn_hidden(text)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = st.selectbox(
-            "Kind", list(KINDS), key=f"lesson_kind_{group_id}", format_func=words.KIND.__getitem__, width=200
+        st.selectbox(
+            "Kind", list(KINDS), key=_key(group_id, "kind"), format_func=words.KIND.__getitem__, width=200
         )
-        where = st.selectbox(
+        st.selectbox(
             "Goes with",
             list(dict.fromkeys([domain, GENERAL])),
-            key=f"lesson_domain_{group_id}",
+            key=_key(group_id, "domain"),
             format_func=lambda d: "every task" if d == GENERAL else f"tasks of {d}",
             width=240,
         )
-        why = st.text_input(
-            "Why (optional)", key=f"lesson_why_{group_id}", persist_state="session", max_chars=500, width=340
+        st.text_input(
+            "Why (optional)", key=_key(group_id, "why"), persist_state="session", max_chars=500, width=340
         )
-    written = _Written(text=text, kind=kind, domain=where, why=why)
     with st.container(horizontal=True):
         st.button(
             "Propose it",
@@ -64,25 +63,26 @@ def form(ws: Workspace, group_id: str, domain: str) -> None:
             type="primary",
             icon=":material/send:",
             on_click=_propose,
-            args=(ws, group_id, written),
+            args=(ws, group_id),
         )
         st.button("Close", key="lesson_close", type="tertiary", on_click=toggle, args=(group_id,))
     frame.note("It goes to the review queue like every other proposal, with this group as its evidence.")
 
 
-def _propose(ws: Workspace, group_id: str, written: _Written) -> None:
-    text = str(session.get(f"lesson_text_{group_id}", written.text)).strip()
-    if not text:
+def _propose(ws: Workspace, group_id: str) -> None:
+    """Propose what is written now, which may be more than when the form was drawn."""
+    text, kind, domain, why = (session.get(_key(group_id, field)) for field in FIELDS)
+    if not (text := str(text or "").strip()):
         session.flash("Write the lesson first; nothing was proposed.", "bad")
         return
     try:
-        lesson = Add.read({"text": text, "kind": written.kind, "domain": written.domain}, where="the lesson")
+        lesson = Add.read({"text": text, "kind": kind, "domain": domain}, where="the lesson")
         made = lesson_from(
-            ws.store, group_id, lesson, session.me(), ws.comparing, rationale=written.why
+            ws.store, group_id, lesson, session.me(), ws.comparing, rationale=str(why or "")
         ).proposal
     except WinnowError as e:
         session.flash(str(e), "bad")
         return
-    session.put(f"lesson_text_{group_id}", "")
+    session.forget(*(_key(group_id, field) for field in FIELDS))
     toggle(group_id)
     session.flash(f"{made.id} waits for review.")

@@ -6,6 +6,7 @@ import time
 from collections import deque
 
 from core.job import Job
+from pages.parts import words
 
 FIRST_GUESS_S = 5.0
 """Nothing is guessed before work was watched for so long."""
@@ -34,9 +35,8 @@ def per_minute(folder: object, job: Job) -> float | None:
 
 
 def left(folder: object, job: Job) -> str:
-    """`40 s` or `12 min`; empty where it cannot be told yet."""
+    """`40 s`, `12 min` or `3.5 h`; empty where it cannot be told yet."""
     rate = per_minute(folder, job)
     if not rate or rate < 0 or not job.total:
         return ""
-    seconds = 60 * (job.total - job.done) / rate
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    return words.span(60 * (job.total - job.done) / rate)

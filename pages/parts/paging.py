@@ -21,12 +21,3 @@ def offset(key: str, total: int, size: int = PAGE) -> int:
         first = (min(number, pages) - 1) * size
         frame.note(f"{first + 1:,}–{min(first + size, total):,} of {total:,}")
     return first
-
-
-def wanted(key: str) -> int:
-    """The number of the page that is asked for, before its control is drawn below the list; 1 where none is."""
-    value = st.session_state.get(key) or st.query_params.get(key) or 1
-    try:
-        return max(1, min(int(value), 10**9))
-    except ValueError:
-        return 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from core.experience import MAX_WORDS, Finding, Proposal, text_of
 from core.workspace import count_words
 from pages.parts import frame, safe, words
@@ -56,32 +54,6 @@ def counts(proposal: Proposal) -> None:
         f"corrected over {found.features_tried:,} features tried" if found.features_tried else "corrected p"
     )
     frame.note(f"Winners have an advantage above 0, losers below. p is {tried}.")
-
-
-def evidence(proposal: Proposal) -> None:
-    """The counts, and where they come from."""
-    counts(proposal)
-    frame.facts(
-        [
-            ("Drawn by", words.EXTRACTOR[proposal.extractor]),
-            ("Seen in", words.plural(len(proposal.evidence.group_ids), "group")),
-            ("Learned on", proposal.learned_on or "not recorded"),
-            ("Starts with confidence", f"{proposal.confidence:.2f}"),
-        ]
-    )
-
-
-def examples(proposal: Proposal) -> None:
-    """Ways to the rollouts and groups that a proposal rests on."""
-    found = proposal.evidence
-    with st.container(horizontal=True):
-        for rollout_id in found.rollout_ids[:6]:
-            if st.button(safe.label(rollout_id), key=f"example_{rollout_id}", icon=":material/article:"):
-                st.switch_page("pages/learn/rollout.py", query_params={"id": rollout_id})
-        if not found.rollout_ids:
-            for group_id in found.group_ids[:6]:
-                if st.button(safe.label(group_id), key=f"example_{group_id}", icon=":material/scatter_plot:"):
-                    st.switch_page("pages/learn/group.py", query_params={"id": group_id})
 
 
 def _finding(finding: Finding) -> Markup:

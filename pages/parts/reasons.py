@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.rollout import Group, Tally
-from pages.parts import frame, safe, tally
+from pages.parts import safe, tally
 from pages.parts.safe import joined, markup
 
 SHOWN = 6
@@ -83,7 +83,3 @@ def card(group: Group) -> None:
         why=found[1],
         way=found[2],
     )
-
-
-def empty_filter(total: int) -> None:
-    frame.note("No group fits these filters." if total else "This run has no groups yet.")

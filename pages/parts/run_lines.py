@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.rollout import RunFilter, RunRow
 from core.workspace import Workspace
-from pages.parts import frame, safe, session, words
+from pages.parts import frame, safe, session, tally, words
 from pages.parts.events import when
 from pages.parts.safe import Markup, markup
 
@@ -67,14 +67,13 @@ def _bar(row: RunRow) -> Markup:
     """Informative, other and failed groups of all."""
     total = max(1, row.groups)
     other = row.groups - row.waiting - row.informative - row.failed
-    parts = ((row.informative, "w-grain-fill"), (other, "w-chaff-fill"), (row.failed, "w-bad-fill"))
-    pieces = safe.joined(
-        markup('<i class="{look}" style="width:{share}%"></i>', look=look, share=f"{100 * n / total:.2f}")
-        for n, look in parts
-        if n
+    parts = (
+        ("informative", row.informative, "w-grain-fill"),
+        ("uninformative", other, "w-chaff-fill"),
+        ("failed", row.failed, "w-bad-fill"),
     )
     return markup(
         '<div class="w-bar" role="img" aria-label="{said}">{pieces}</div>',
         said=f"{row.informative} informative, {other} uninformative, {row.failed} failed, {row.waiting} waiting",
-        pieces=pieces,
+        pieces=tally.pieces(total, parts),
     )

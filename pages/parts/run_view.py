@@ -43,7 +43,12 @@ def head(ws: Workspace, run: Run) -> None:
 
 def _summed(ws: Workspace, run: Run) -> Run:
     """With what is summed up over its rollouts: made anew when a group was finished."""
-    return once(SUMS, "run", (ws.store.figures.stamp(run.id), run.status), lambda: ws.store.runs.get(run.id))
+    return once(
+        SUMS,
+        "run",
+        (str(ws.folder), ws.store.figures.stamp(run.id), run.status),
+        lambda: ws.store.runs.get(run.id),
+    )
 
 
 # --- how far it is ---

@@ -47,13 +47,8 @@ def _backups(ws: Workspace) -> None:
         help=safe.label(reason, 200),
     ):
         with st.spinner("Copying and checking …"):
-            done = session.attempt(
-                lambda: run_aside(ws.folder, "backup", within_s=WITHIN_S), "The backup is made."
-            )
-        if done:
-            st.rerun()
-        said = session.take_flash()
-        red_line(said[0] if said else "")
+            session.attempt(lambda: run_aside(ws.folder, "backup", within_s=WITHIN_S), "The backup is made.")
+        st.rerun()
     if reason:
         return
     for file in _made(ws)[:SHOWN]:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.settings import EMBEDDED, Endpoint, Role
 from core.workspace import Workspace
-from core.workspace.trying import try_endpoint
+from core.workspace.trying import Trial, try_endpoint
 from pages.parts import frame, safe, session
 from pages.parts.guard import guard, red_line
 from pages.parts.safe import Markup, joined, markup
@@ -141,8 +141,6 @@ def _trials() -> dict[str, object]:
 
 def _trial(name: str) -> None:
     """What the last trial in this session showed."""
-    from core.workspace.trying import Trial
-
     trial = _trials().get(name)
     if not isinstance(trial, Trial):
         return

@@ -81,7 +81,7 @@ def _standing(ws: Workspace) -> None:
     now = ws.margin()
     with st.container(key="w_standing", gap=None):
         for job in going_on[:SHOWN]:
-            at_work.line(ws, job, "side")
+            at_work.line(ws, job)
         if len(going_on) > SHOWN:
             frame.note(f"and {words.plural(len(going_on) - SHOWN, 'more job')}")
         if now.waiting:

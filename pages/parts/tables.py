@@ -9,11 +9,16 @@ from typing import Protocol
 
 import streamlit as st
 
-from pages.parts import safe
+from core.rollout import SPLITS
+from pages.parts import frame, safe
+from pages.parts.log_file import plain
+from pages.parts.safe import joined, markup
 
 Row = Mapping[str, object]
 SHOWN = 500
 """Rejected rows that are shown; the download has them all."""
+DOMAINS = 200
+"""Domains with a line of their own."""
 
 
 class LineAndReason(Protocol):
@@ -47,6 +52,26 @@ def pick(key: str, rows: Sequence[Row], ids: Sequence[str]) -> str:
     return ids[chosen[0]] if chosen and chosen[0] < len(ids) else ""
 
 
+def splits(counts: Mapping[str, Mapping[str, int]]) -> None:
+    """Tasks by domain and split."""
+    rows = joined(
+        markup(
+            '<tr><td>{domain}</td><td class="num">{train}</td><td class="num">{trial}</td>'
+            '<td class="num">{final}</td></tr>',
+            domain=domain,
+            **{split: f"{by.get(split, 0):,}" for split in SPLITS},
+        )
+        for domain, by in list(counts.items())[:DOMAINS]
+    )
+    safe.html(
+        '<table class="w-table"><tr><th>Domain</th><th class="num">Train</th><th class="num">Trial</th>'
+        '<th class="num">Final</th></tr>{rows}</table>',
+        rows=rows,
+    )
+    if len(counts) > DOMAINS:
+        frame.note(f"The first {DOMAINS} of {len(counts):,} domains.")
+
+
 def rejected(rows: Sequence[LineAndReason], *, key: str, sources: Sequence[str] = ()) -> None:
     """Rows that did not come in, each with its line and reason.
 
@@ -70,9 +95,5 @@ def csv_of(rows: Sequence[LineAndReason]) -> bytes:
     writer = csv.writer(out)
     writer.writerow(("line", "reason", "raw"))
     for row in rows:
-        writer.writerow((row.line, _plain(row.reason), _plain(row.raw)))
+        writer.writerow((row.line, plain(row.reason), plain(row.raw)))
     return out.getvalue().encode("utf-8", "replace")
-
-
-def _plain(cell: str) -> str:
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

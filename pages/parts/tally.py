@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.rollout import Batch, Extraction, Tally
-from pages.parts import frame, safe
+from pages.parts import frame, safe, words
 from pages.parts.safe import joined, markup
 
 Part = tuple[str, int, str]
@@ -17,8 +17,8 @@ NOTES = 100
 
 def bar(tally: Tally) -> None:
     """Groups in = informative + uninformative + failed + waiting, as one bar with its numbers and the reasons."""
-    _stacked(
-        "groups",
+    stacked(
+        "group",
         tally.total,
         (
             ("informative", tally.informative, "w-grain-fill"),
@@ -40,8 +40,8 @@ def bar(tally: Tally) -> None:
 
 def operations(extraction: Extraction) -> None:
     """Suggested = proposed + joined + superseded + quarantined."""
-    _stacked(
-        "suggestions",
+    stacked(
+        "suggestion",
         extraction.suggested,
         (
             ("proposed", extraction.proposed, "w-grain-fill"),
@@ -96,15 +96,26 @@ def _said(batch: Batch) -> str:
     return f"{batch.extraction.proposed} proposed{published}"
 
 
-def _stacked(name: str, total: int, parts: Sequence[Part]) -> None:
-    if not total:
-        frame.note(f"No {name} yet.")
-        return
-    pieces = joined(
+def pieces(total: int, parts: Sequence[Part]) -> safe.Markup:
+    """The parts of a sum as pieces of one bar."""
+    return joined(
         markup('<i class="{look}" style="width:{share}%"></i>', look=look, share=f"{100 * n / total:.3f}")
         for _, n, look in parts
         if n
     )
+
+
+def stacked(noun: str, total: int, parts: Sequence[Part]) -> None:
+    """A sum as one bar, with the numbers of its parts; it says so where they do not add up.
+
+    Args:
+        noun: one of what is counted.
+        total: what the parts add up to.
+        parts: name, number and look of each.
+    """
+    if not total:
+        frame.note(f"No {noun}s yet.")
+        return
     keys = joined(
         markup('<span><i class="w-key {look}"></i><b>{n}</b> {what}</span>', look=look, n=f"{n:,}", what=what)
         for what, n, look in parts
@@ -113,7 +124,7 @@ def _stacked(name: str, total: int, parts: Sequence[Part]) -> None:
     ok = sum(n for _, n, _ in parts) == total
     safe.html(
         '<div class="w-bar">{pieces}</div><div class="w-legend">{keys}<span>{sum}</span></div>',
-        pieces=pieces,
+        pieces=pieces(total, parts),
         keys=keys,
-        sum=f"= {total:,} {name}" if ok else f"of {total:,} {name}: the sum is wrong",
+        sum=f"= {words.plural(total, noun)}" if ok else f"of {words.plural(total, noun)}: the sum is wrong",
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import WinnowError
-from core.experience import GENERAL, KINDS, MAX_WORDS, Add, Kind, Proposal, text_of
-from core.record import Record
+from core.experience import GENERAL, KINDS, MAX_CHARACTERS, MAX_WORDS, Add, Proposal, text_of
 from core.rollout import Rollout
 from core.workspace import Workspace
 from pages.parts import frame, proposals, safe, session, words
@@ -78,12 +77,11 @@ def _say(ws: Workspace, rollout_id: str, accepted: bool | None) -> None:
     session.flash(done)
 
 
-class _Written(Record):
-    text: str
-    kind: Kind
-    domain: str
-    note: str
-    step: int | None
+FIELDS = ("text", "kind", "domain", "note", "about")
+
+
+def _key(rollout_id: str, field: str) -> str:
+    return f"correct_{field}_{rollout_id}"
 
 
 def form(trace: Trace, domain: str) -> None:
@@ -94,9 +92,10 @@ def form(trace: Trace, domain: str) -> None:
     with st.container(key="trace_correction"):
         frame.section("What should have been done", f"as a lesson of at most {MAX_WORDS} words")
         text = st.text_area(
-            "Lesson",
-            key=f"correct_text_{rollout_id}",
+            safe.label(f"Lesson, at most {MAX_CHARACTERS:,} characters"),
+            key=_key(rollout_id, "text"),
             height=90,
+            max_chars=MAX_CHARACTERS,
             persist_state="session",
             placeholder="When …, do … first, because …",
         )
@@ -104,29 +103,28 @@ def form(trace: Trace, domain: str) -> None:
             proposals.word_count(text)
             safe.warn_hidden(text)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            about = _about(trace)
-            kind = st.selectbox(
+            _about(trace)
+            st.selectbox(
                 "Kind",
                 list(KINDS),
-                key=f"correct_kind_{rollout_id}",
+                key=_key(rollout_id, "kind"),
                 format_func=words.KIND.__getitem__,
                 width=170,
             )
-            where = st.selectbox(
+            st.selectbox(
                 "Goes with",
                 list(dict.fromkeys([domain, GENERAL])),
-                key=f"correct_domain_{rollout_id}",
+                key=_key(rollout_id, "domain"),
                 format_func=lambda d: "every task" if d == GENERAL else f"tasks of {d}",
                 width=210,
             )
-            note = st.text_input(
+            st.text_input(
                 "Note for the reviewer (optional)",
-                key=f"correct_note_{rollout_id}",
+                key=_key(rollout_id, "note"),
                 persist_state="session",
                 max_chars=2_000,
                 width=320,
             )
-        written = _Written(text=text, kind=kind, domain=where, note=note, step=about)
         with st.container(horizontal=True):
             st.button(
                 "Propose the correction",
@@ -135,7 +133,7 @@ def form(trace: Trace, domain: str) -> None:
                 shortcut="Ctrl+Enter",
                 icon=":material/send:",
                 on_click=_propose,
-                args=(trace.ws, rollout_id, written),
+                args=(trace.ws, rollout_id, _shown_step(trace)),
             )
             st.button(
                 "Close",
@@ -148,35 +146,51 @@ def form(trace: Trace, domain: str) -> None:
         frame.note("It waits in the review like every other proposal, and starts with confidence 0.8.")
 
 
-def _about(trace: Trace) -> int | None:
-    """The step that is corrected: the one that is looked at, unless the person means the whole."""
-    if trace.view != "steps" or not trace.place:
-        return None
-    about = st.segmented_control(
+def _shown_step(trace: Trace) -> int | None:
+    """The step that is looked at."""
+    return trace.place or None if trace.view == "steps" else None
+
+
+def _about(trace: Trace) -> None:
+    """Whether the step that is looked at is corrected, or the whole."""
+    step = _shown_step(trace)
+    if step is None:
+        return
+    st.segmented_control(
         "About",
         ["step", "whole"],
         default="step",
         required=True,
-        key=f"correct_about_{trace.rollout.id}",
-        format_func=lambda a: f"step {trace.place}" if a == "step" else "the whole rollout",
+        key=_key(trace.rollout.id, "about"),
+        format_func=lambda a: f"step {step}" if a == "step" else "the whole rollout",
     )
-    return trace.place if about == "step" else None
 
 
-def _propose(ws: Workspace, rollout_id: str, written: _Written) -> None:
-    text = str(session.get(f"correct_text_{rollout_id}", written.text)).strip()
-    note = str(session.get(f"correct_note_{rollout_id}", written.note))
-    if not text:
+def _propose(ws: Workspace, rollout_id: str, step: int | None) -> None:
+    """Propose what is written now, which may be more than when the form was drawn.
+
+    Args:
+        ws: the workspace.
+        rollout_id: what is corrected.
+        step: the step that was looked at, which is meant unless the person means the whole.
+    """
+    text, kind, domain, note, about = (session.get(_key(rollout_id, field)) for field in FIELDS)
+    if not (text := str(text or "").strip()):
         session.flash("Write the lesson first; nothing was proposed.", "bad")
         return
     try:
-        lesson = Add.read({"text": text, "kind": written.kind, "domain": written.domain}, where="the lesson")
-        made = ws.correcting.correct(rollout_id, lesson, session.me(), step=written.step, note=note).proposal
+        lesson = Add.read({"text": text, "kind": kind, "domain": domain}, where="the lesson")
+        made = ws.correcting.correct(
+            rollout_id,
+            lesson,
+            session.me(),
+            step=None if about == "whole" else step,
+            note=str(note or ""),
+        ).proposal
     except WinnowError as e:
         session.flash(str(e), "bad")
         return
-    session.put(f"correct_text_{rollout_id}", "")
-    session.put(f"correct_note_{rollout_id}", "")
+    session.forget(*(_key(rollout_id, field) for field in FIELDS))
     toggle(rollout_id)
     session.flash(f"{made.id} waits for review.")
 

@@ -141,7 +141,7 @@ def _apply(ws: Workspace, run_id: str, reward: RewardConfig) -> None:
         frame.note(f"That many groups take a while: use the command line, `winnow rescore {run_id}`.")
         return
     seen = session.get(SEEN)
-    key = (run_id, reward.canonical())
+    key = _key(ws, run_id, reward)
     if not isinstance(seen, tuple) or seen[0] != key:
         st.button(
             "See what it would change in the run",
@@ -171,11 +171,16 @@ def _apply(ws: Workspace, run_id: str, reward: RewardConfig) -> None:
         st.rerun()  # the charts outside of this fragment show other rewards now
 
 
+def _key(ws: Workspace, run_id: str, reward: RewardConfig) -> tuple[str, str, str]:
+    """What it was told about."""
+    return str(ws.folder), run_id, reward.canonical()
+
+
 def _try(ws: Workspace, run_id: str, reward: RewardConfig) -> None:
     def told() -> None:
         session.put(
             SEEN,
-            ((run_id, reward.canonical()), ws.rescoring.rescore(run_id, session.me(), reward, dry_run=True)),
+            (_key(ws, run_id, reward), ws.rescoring.rescore(run_id, session.me(), reward, dry_run=True)),
         )
 
     session.attempt(told)

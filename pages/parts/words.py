@@ -68,9 +68,11 @@ def between(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def of_cap(name: str, cap: float | None, form: str) -> str:
-    """The name of a sum, with its cap where there is one."""
-    return name if cap is None else f"{name}, at most {form.format(cap)}"
+def span(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def reward(config: RewardConfig) -> str:

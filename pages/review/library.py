@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.workspace.shelving import LibraryPages
-from pages.parts import by_hand, frame, paging, session, shelf, tidying, words
+from pages.parts import by_hand, frame, paging, session, shelf, task_view, tidying, words
 from pages.parts.guard import guard
 
 NEW, TIDY = "new", "tidy"
@@ -23,7 +23,7 @@ def actions() -> None:
         if head:
             by_hand.opener("Tidy up", TIDY, "library_tidy", ":material/mop:")
     if by_hand.opened(NEW):
-        by_hand.new_form(ws, [*pages.facets().domain, *ws.store.tasks.counts()])
+        by_hand.new_form(ws, [*pages.facets().domain, *task_view.counted(ws)[0]])
     elif by_hand.opened(TIDY):
         tidying.panel(ws)
 
@@ -52,16 +52,18 @@ if number != head:
             args=("library_version", ""),
         )
 actions()
-first = paging.wanted("library_page")
 with guard(stop=True):
-    hits, total = pages.page(wanted, limit=paging.PAGE, offset=(first - 1) * paging.PAGE)
-if hits:
-    shelf.rows(hits, pages.records([hit.experience.id for hit in hits]))
-elif shelf.narrowed(wanted):
-    frame.empty("Nothing matches", "No lesson of this version fits the search and the filters.")
-    st.button("Clear them", key="library_clear_all", on_click=shelf.clear_all)
-elif first == 1:
-    frame.empty("An empty version", f"Version {number} has no live lessons.")
+    total = pages.page(wanted, limit=0)[1]
+listed = st.container()
 with st.container(horizontal=True, vertical_alignment="center"):
     frame.note(f"{words.plural(total, 'lesson')} in version {number}")
-    paging.offset("library_page", total)
+    first = paging.offset("library_page", total)
+with listed:
+    if total:
+        hits, _ = pages.page(wanted, limit=paging.PAGE, offset=first)
+        shelf.rows(hits, pages.records([hit.experience.id for hit in hits]))
+    elif shelf.narrowed(wanted):
+        frame.empty("Nothing matches", "No lesson of this version fits the search and the filters.")
+        st.button("Clear them", key="library_clear_all", on_click=shelf.clear_all)
+    else:
+        frame.empty("An empty version", f"Version {number} has no live lessons.")

@@ -183,9 +183,9 @@ def test_a_new_lesson_goes_to_review_with_what_is_near_shown_first(ws: Workspace
 def test_a_new_lesson_without_a_text_is_one_red_line_and_nothing_is_lost(ws: Workspace) -> None:
     page = open_page("library")
     page.button("library_new").click().run()
-    page.text_input("hand_why").set_value("seen twice")
+    page.text_input("hand_why_new").set_value("seen twice")
     assert "Write the lesson first" in red(page.button("hand_send").click().run())
-    assert page.text_input("hand_why").value == "seen twice"
+    assert page.text_input("hand_why_new").value == "seen twice"
 
 
 def test_what_the_library_says_already_is_refused_in_one_red_line_and_kept_to_be_mended(
@@ -279,7 +279,7 @@ HANDS = [
         lambda p: p.text_area("hand_text_E-0004").set_value("List the files, then read one."),
         "modify",
     ),
-    Hand("lesson_out", lambda p: p.text_input("hand_why").set_value("never used"), "delete"),
+    Hand("lesson_out", lambda p: p.text_input("hand_why_out_E-0004").set_value("never used"), "delete"),
     Hand("lesson_merge", lambda p: p.multiselect("hand_others_E-0004").set_value(["E-0001"]), "merge"),
 ]
 

@@ -20,7 +20,7 @@ from core.workspace.learning import Learning
 from core.workspace.people import UNSIGNED
 from core.workspace.planning import Plan
 from core.workspace.preferences import Caps
-from pages.parts import estimate, pace
+from pages.parts import pace, words
 from pages.parts.run_form import plainly
 from tests.make import make_group
 from tests.pages.workspaces import fill
@@ -273,7 +273,7 @@ def test_a_reader_sees_what_it_would_cost_and_can_neither_start_nor_try_it(
     ("seconds", "said"), [(0.2, "1 s"), (42, "42 s"), (600, "10 min"), (3 * 3600, "3.0 h")]
 )
 def test_times_are_said_in_the_unit_that_fits(seconds: float, said: str) -> None:
-    assert estimate.span(seconds) == said
+    assert words.span(seconds) == said
 
 
 def test_options_of_the_command_line_become_words() -> None:

@@ -1,0 +1,192 @@
+"""What reviewers of the pages found: each is drawn as a person would have met it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.errors import InputError
+from core.worker import seat
+from core.workspace import Workspace
+from core.workspace.shipping import Shipping
+from pages.parts import tables
+from tests.pages.workspaces import fill
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mended") / "workspace"
+    fill(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
+    monkeypatch.setenv("WINNOW_USER", "ann")
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def ws(folder: Path, filled: Path) -> Workspace:
+    shutil.copytree(filled, folder)
+    return Workspace(folder)
+
+
+def open_page(name: str, **query: str) -> AppTest:
+    page = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=60)
+    for key, value in query.items():
+        page.query_params[key] = value
+    return page.run()
+
+
+def html(page: AppTest) -> str:
+    assert not page.exception, page.exception[0].stack_trace
+    return "\n".join(str(element.proto.body) for element in page.get("html"))
+
+
+def red(page: AppTest) -> str:
+    lines = [part.split("</div>")[0] for part in html(page).split('<div class="w-error" role="alert">')[1:]]
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+# --- a page behind the last one ---
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "query"),
+    [
+        ("review/library", "3 lessons in version 2", {"library_page": "5", "library_search": "the"}),
+        ("admin/activity", 'class="w-log"', {"activity_page": "99"}),
+    ],
+)
+def test_a_page_that_a_filter_took_away_shows_what_there_is(
+    name: str, shown: str, query: dict[str, str], ws: Workspace
+) -> None:
+    drawn = html(open_page(name, **query))
+    assert shown in drawn
+    assert "Nothing matches" not in drawn
+
+
+# --- what is refused is said ---
+
+
+def test_a_backup_that_is_refused_says_why(ws: Workspace) -> None:
+    (ws.folder / "backups").write_text("in the way")
+    page = open_page("admin/settings", settings_view="Data")
+    assert red(page.button("backup").click().run(timeout=120))
+
+
+def test_a_sample_project_that_is_not_there_is_one_red_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("core.workspace.sample.SAMPLE", tmp_path / "nowhere")
+    page = open_page("learn/home")
+    assert "The sample project is not in" in red(page.button("load_sample").click().run())
+
+
+def test_a_task_that_cannot_be_tried_is_one_red_line(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise InputError("Not now.")
+
+    monkeypatch.setattr("pages.parts.dry_run.begin", refused)
+    page = open_page("learn/new_run")
+    assert "Not now." in red(page.button("dry_run").click().run())
+
+
+# --- what is written when a button is pressed is what counts, and for one form alone ---
+
+
+def by_person(ws: Workspace) -> str:
+    [made] = [p for p in ws.store.proposals.page(limit=1000)[0] if p.extractor in ("person", "correction")]
+    return made.rationale
+
+
+def test_a_reason_that_was_written_last_goes_out_with_the_lesson_and_is_gone_after_it(ws: Workspace) -> None:
+    page = open_page("learn/group", id="R1-0001")
+    page.button("group_lesson").click().run()
+    page.text_area("lesson_text_R1-0001").set_value("Say nothing after the digits of a sum.").run()
+    page.text_input("lesson_why_R1-0001").set_value("All that won did so.")
+    page.selectbox("lesson_kind_R1-0001").set_value("convention")
+    html(page.button("lesson_propose").click().run())
+    assert by_person(ws).startswith("All that won did so.")
+    page.button("group_lesson").click().run()
+    assert page.text_area("lesson_text_R1-0001").value == ""
+    assert page.text_input("lesson_why_R1-0001").value == ""
+    assert page.selectbox("lesson_kind_R1-0001").value == "strategy"
+
+
+def test_a_reason_belongs_to_the_lesson_that_it_was_written_for(ws: Workspace) -> None:
+    page = open_page("review/experience", id="E-0004")
+    page.button("lesson_out").click().run()
+    page.text_input("hand_why_out_E-0004").set_value("nobody follows it").run()
+    page.query_params["id"] = "E-0003"
+    page.run().button("lesson_out").click().run()
+    assert page.text_input("hand_why_out_E-0003").value == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "open_form", "box"),
+    [
+        ("review/library", "library_new", "hand_text_new"),
+        ("learn/group", "group_lesson", "lesson_text_R1-0001"),
+        ("learn/rollout", "rollout_correct", "correct_text_R1-0001-0"),
+    ],
+)
+def test_a_form_of_a_lesson_says_how_long_it_may_be(
+    name: str, open_form: str, box: str, ws: Workspace
+) -> None:
+    page = open_page(
+        name,
+        **({"id": box.removeprefix("lesson_text_").removeprefix("correct_text_")} if "R1" in box else {}),
+    )
+    page.button(open_form).click().run()
+    found = page.text_area(box)
+    assert (found.label.replace("\\", ""), found.proto.max_chars) == (
+        "Lesson, at most 1,000 characters",
+        1_000,
+    )
+
+
+# --- once, and in one place ---
+
+
+def test_a_pack_is_verified_once_however_often_the_page_is_drawn(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ws.shipping.export("pack", 1, name="winnow")
+    verified: list[int] = []
+    verify: Callable[..., object] = Shipping.verify
+    monkeypatch.setattr(Shipping, "verify", lambda self, data: verified.append(1) or verify(self, data))
+    page = open_page("ship/packs", packs_view="Import")
+    page.file_uploader("import_file_0").set_value((made.name, made.data, "application/zip")).run()
+    assert "This pack is sound" in html(page)
+    page.text_input("import_domain").set_value("sums").run()
+    page.text_input("import_domain").set_value("words").run()
+    assert "This pack is sound" in html(page)
+    assert len(verified) == 1
+
+
+def test_what_is_at_work_stands_once_on_home_and_is_looked_at_by_one_fragment(ws: Workspace) -> None:
+    with seat(ws.folder):
+        ws.jobs.enqueue("R3", "ann")
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        assert html(app).count('class="w-job"') == 1
+
+
+def test_a_cell_that_a_spreadsheet_would_compute_is_text_in_the_report_of_rejected_rows(
+    ws: Workspace,
+) -> None:
+    class Refused:
+        line, reason, raw = 1, "no question", " =HYPERLINK(A1)"
+
+    assert tables.csv_of([Refused()]).decode().splitlines()[1] == "1,no question,' =HYPERLINK(A1)"
