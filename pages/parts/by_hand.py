@@ -105,7 +105,7 @@ def out_form(ws: Workspace, lesson: Experience) -> None:
         frame.section(
             "Propose to take it out", "its page and its history stay; an undo or a rollback brings it back"
         )
-        safe.exact(lesson.text, look="gone")
+        safe.exact(lesson.text, look="diff gone")
         _why("out", lesson)
         _send(ws, "out", lesson)
 

@@ -56,10 +56,12 @@ def rebased(proposal: Proposal, reading: Reviewing, why: str) -> None:
         lesson = now.get(of)
         if lesson is None or lesson.status != "live":
             frame.note(f"{of} said, when this was proposed:")
-            safe.exact(then, look="gone")
+            safe.exact(then, look="diff gone")
         elif lesson.text != then:
             frame.note(f"How {of} changed since this was proposed:")
-            safe.html('<div class="w-exact" dir="auto">{diff}</div>', diff=safe.word_diff(then, lesson.text))
+            safe.html(
+                '<div class="w-exact diff" dir="auto">{diff}</div>', diff=safe.word_diff(then, lesson.text)
+            )
 
 
 def mine(proposal: Proposal, before: str, text: str) -> None:
@@ -71,7 +73,7 @@ def mine(proposal: Proposal, before: str, text: str) -> None:
         frame.note(
             "Your text against the lesson as it is" if before else "Your text against the proposed one"
         )
-        safe.html('<div class="w-exact" dir="auto">{diff}</div>', diff=safe.word_diff(against, text))
+        safe.html('<div class="w-exact diff" dir="auto">{diff}</div>', diff=safe.word_diff(against, text))
 
 
 def lost_words(source: str, result: str) -> Markup:
@@ -92,7 +94,7 @@ def _stored(proposal: Proposal) -> None:
 def _edited(proposal: Proposal) -> None:
     frame.note("A reviewer edited it; this is what changed of the text that was proposed:")
     diff = safe.word_diff(text_of(proposal.operation) or "", proposal.edited_text or "")
-    safe.html('<div class="w-exact" dir="auto">{diff}</div>', diff=diff)
+    safe.html('<div class="w-exact diff" dir="auto">{diff}</div>', diff=diff)
 
 
 def _modify(of: str, now: Mapping[str, Experience], proposal: Proposal) -> None:

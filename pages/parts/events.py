@@ -87,8 +87,22 @@ LONG_MONTHS = (
 MONTHS = tuple(name[:3] for name in LONG_MONTHS)
 WHY = ("reason", "message", "note", "rationale")
 """What of an event's data says why."""
-HIDDEN = {*WHY, "revision", "base", "edited"}
+HIDDEN = {*WHY, "revision", "base", "edited", "evidence", "group_ids", "raw_reply"}
 """Data that a reader of the log does not look for; the export has it."""
+SAID = {
+    "op": "to {}",
+    "run": "run {}",
+    "experience": "{}",
+    "version": "version {}",
+    "parent": "on version {}",
+    "library_version": "library version {}",
+    "added": "{} added",
+    "known": "{} known already",
+    "refused": "{} refused",
+}
+"""How the most frequent data is said; other data stands after its name."""
+COUNTED = {"size": "lesson", "groups": "group"}
+"""Data that is a number of things."""
 
 PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"R\d+"), "pages/learn/run.py"),
@@ -192,7 +206,15 @@ def why(event: Event) -> str:
 def details(event: Event) -> str:
     """What else a reader may want to know, on one line."""
     told = {k: v for k, v in event.data.items() if k not in HIDDEN and v not in (None, "", False, [], {})}
-    return safe.short(", ".join(f"{k.replace('_', ' ')} {_value(v)}" for k, v in told.items()), 200)
+    return safe.short(", ".join(_said(k, v) for k, v in told.items()), 200)
+
+
+def _said(name: str, value: object) -> str:
+    if name in COUNTED and isinstance(value, int):
+        return words.plural(value, COUNTED[name])
+    if name in SAID and isinstance(value, str | int):
+        return SAID[name].format(value)
+    return f"{name.replace('_', ' ')} {_value(value)}"
 
 
 def _value(value: object) -> str:

@@ -51,11 +51,13 @@ def _state(before: Said | None, said: Said) -> None:
         message=safe.short(said.message, 120),
     )
     if before is None:
-        safe.exact(state.text, key=f"state_{said.from_version}")
+        safe.exact(state.text, key=f"state_{said.from_version}", look="diff")
         return
     was = before.state
     if state.text != was.text:
-        safe.html('<div class="w-exact" dir="auto">{diff}</div>', diff=safe.word_diff(was.text, state.text))
+        safe.html(
+            '<div class="w-exact diff" dir="auto">{diff}</div>', diff=safe.word_diff(was.text, state.text)
+        )
         safe.warn_hidden(state.text)
     if told := _what_else(was, state):
         frame.note(told)

@@ -269,17 +269,19 @@ def _change(proposal: Proposal, own: Sequence[Difference], ws: Workspace) -> Non
                     f"{d.experience_id} is merged into {d.merged_into}; words that are lost are struck out"
                 )
                 safe.html(
-                    '<div class="w-exact" dir="auto">{text}</div>',
+                    '<div class="w-exact diff" dir="auto">{text}</div>',
                     text=diffs.lost_words(d.before or "", text_of(proposal.effective) or ""),
                 )
 
 
 def _texts(d: Difference) -> None:
     if d.before is not None and d.after is not None:
-        safe.html('<div class="w-exact" dir="auto">{diff}</div>', diff=safe.word_diff(d.before, d.after))
+        safe.html('<div class="w-exact diff" dir="auto">{diff}</div>', diff=safe.word_diff(d.before, d.after))
         safe.warn_hidden(d.after)
     else:
-        safe.exact(d.after or d.before or "", look="" if d.after else "gone", key=f"text_{d.experience_id}")
+        safe.exact(
+            d.after or d.before or "", look="diff" if d.after else "diff gone", key=f"text_{d.experience_id}"
+        )
     _fields(d)
 
 

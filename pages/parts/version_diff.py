@@ -75,7 +75,7 @@ def _one(d: Difference) -> None:
     frame.way(
         f"diff_{d.experience_id}",
         markup(
-            '<div class="w-diff-head"><b>{id}</b>{chip}{fields}</div><div class="w-exact" dir="auto">{text}</div>',
+            '<div class="w-diff-head"><b>{id}</b>{chip}{fields}</div><div class="w-exact diff" dir="auto">{text}</div>',
             id=d.experience_id,
             chip=frame.chip(*LOOKS[kind]),
             fields=fields,
