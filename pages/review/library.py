@@ -1,5 +1,7 @@
 """The library: every live lesson, exactly as it is injected and shipped."""
 
+from typing import Literal
+
 import streamlit as st
 
 from core.workspace.shelving import LibraryPages
@@ -18,8 +20,9 @@ frame.page(
 
 def actions() -> None:
     """What can be done with the library as a whole; each ends in the review."""
-    with st.container(horizontal=True, key="library_actions"):
-        by_hand.opener("New lesson", NEW, "library_new", ":material/add:", primary=True)
+    place: Literal["left", "center"] = "left" if head else "center"  # else below the empty state
+    with st.container(horizontal=True, horizontal_alignment=place, key="library_actions"):
+        by_hand.opener("New lesson", NEW, "library_new", ":material/add:", primary=bool(head))
         if head:
             by_hand.opener("Tidy up", TIDY, "library_tidy", ":material/mop:")
     if by_hand.opened(NEW):
