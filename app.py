@@ -11,7 +11,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.parts import safe, signing
+from pages.parts import address, safe, signing
 from pages.parts.headers import SecurityHeaders
 from pages.parts.sidebar import sidebar
 from pages.parts.warm import warm
@@ -61,6 +61,7 @@ st.logo(str(PARTS / "logo.svg"), size="large", icon_image=str(PARTS / "mark.svg"
 chosen = st.navigation(PAGES, expanded=True)
 if get_script_run_ctx(suppress_warning=True) is not None:
     safe.style()
+    address.keep_for_back()
     if signing.must_sign_in():
         signing.ask()
     else:

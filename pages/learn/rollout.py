@@ -21,7 +21,8 @@ ws = session.workspace()
 said = session.take_flash()
 if not (rollout_id := session.asked()):
     frame.back("Groups", "pages/learn/groups.py")
-    frame.page("Rollout", "One attempt at one task.")
+    frame.page("Rollout", "One attempt at one task.", says=False)
+    frame.say(said)
     frame.empty("No rollout chosen", "Choose one from its group.", "All groups", "pages/learn/groups.py")
     st.stop()
 with guard(stop=True):
@@ -36,6 +37,7 @@ frame.page(
     f"{rollout.group_id} #{rollout.replicate}",
     f"One attempt at task {rollout.task_id} by {rollout.model or 'an unnamed model'}.",
     crumb="Rollout",
+    says=False,
 )
 with st.container(horizontal=True, vertical_alignment="center", key="trace_head"):
     safe.html('<div class="w-chips">{chips}</div>', chips=attempt.chips(rollout))
@@ -86,7 +88,7 @@ verdict.corrections(ws, rollout)
 attempt.answer(reading, rollout, here.find, here.view == "messages")
 attempt.words_of_it(rollout)
 with st.bottom:
-    verdict.said(said)
+    frame.say(said)
     trace_bar.keys()
     with st.container(horizontal=True, key="trace_actions", vertical_alignment="center"):
         verdict.buttons(here)

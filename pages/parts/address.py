@@ -1,4 +1,8 @@
-"""What a list hands to the page of one of its things, in the address, so that Back finds the list as it was.
+"""The address of a list, which Back has to find as it was.
+
+A link that is clicked (`keep_for_back`): Streamlit sends the filters of the page that is left along, the server takes
+them out of the address, and the browser writes that down as an entry of its own: the *list without its filter*, which
+is what Back then comes to. So that entry is left out.
 
 `st.switch_page` leaves two entries in the history of the browser: first the *list* with the address of the *thing*,
 then the thing. Back comes to the first of them: without more, to a list that lost its filter. So the thing's address
@@ -13,6 +17,34 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 INSIDE = "in_"
+KEEP = """<script>
+(() => {
+  if (window.winnowHistory) return;
+  window.winnowHistory = true;
+  const push = window.history.pushState.bind(window.history);
+  let leaving = false;
+  let query = null;
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest ? event.target.closest("a[href]") : null;
+    leaving = link !== null && link.origin === location.origin && link.pathname !== location.pathname;
+    query = null;
+  }, true);
+  window.history.pushState = (state, title, url) => {
+    const to = new URL(url, location.href);
+    if (leaving && to.pathname === location.pathname) { query = to.search; return; }
+    if (leaving && query !== null) to.search = query;
+    leaving = false;
+    query = null;
+    push(state, title, to.href);
+  };
+})();
+</script>"""
+"""Leaves out the entry of a page that is being left; what its address would have been is the address of the next."""
+
+
+def keep_for_back() -> None:
+    """On every page, once: links leave the address of the page they are on as it is."""
+    st.components.v2.component("winnow_history", html=KEEP)(key="w_history")
 
 
 def inside(values: Mapping[str, object]) -> dict[str, str]:

@@ -57,11 +57,19 @@ def draft(proposal: Proposal) -> str:
 
 
 def keep_draft(proposal_id: str) -> None:
-    session.put(DRAFTS, {**_drafts(), proposal_id: str(session.get(DRAFT, ""))})
+    """Keep what the box holds; it holds nothing once the panel is closed, which is no text."""
+    if (text := session.get(DRAFT)) is not None:
+        session.put(DRAFTS, {**_drafts(), proposal_id: str(text)})
 
 
 def has_draft(proposal: Proposal) -> bool:
     return proposal.id in _drafts() and _drafts()[proposal.id] != text_of(proposal.effective)
+
+
+def _written(proposal_id: str) -> str:
+    """The reviewer's own text; empty, which is refused, where none arrived."""
+    keep_draft(proposal_id)
+    return _drafts().get(proposal_id, "")
 
 
 def drop_draft(proposal_id: str) -> None:
@@ -86,16 +94,14 @@ def approve(ws: Workspace, of: str, revision: int, then: str) -> None:
 
 
 def approve_edited(ws: Workspace, of: str, revision: int, then: str) -> None:
-    keep_draft(of)
-    text = _drafts()[of]
+    text = _written(of)
     _decide(
         ws, of, "approved", then, lambda: ws.review.approve(of, session.me(), revision=revision, text=text)
     )
 
 
 def save_edit(ws: Workspace, of: str, revision: int) -> None:
-    keep_draft(of)
-    text = _drafts()[of]
+    text = _written(of)
     if session.attempt(
         lambda: ws.review.edit(of, text, session.me(), revision=revision), f"{of}: your text is kept."
     ):

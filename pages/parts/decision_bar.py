@@ -12,7 +12,6 @@ import streamlit as st
 from core.experience import Delete, Proposal
 from core.workspace import Workspace
 from pages.parts import deciding, frame, safe, session
-from pages.parts.guard import red_line
 from pages.parts.safe import joined, markup
 
 KEYS = (
@@ -58,8 +57,6 @@ def draw(ws: Workspace, item: Proposal, around: Around) -> None:
         around: what stands beside it.
     """
     said()
-    if session.get(deciding.HELP):
-        keys()
     opened = deciding.mode(item)
     if opened == "edit":
         _editing(ws, item, around)
@@ -70,13 +67,14 @@ def draw(ws: Workspace, item: Proposal, around: Around) -> None:
 
 
 def said() -> None:
-    """What the last command said, where one looks after pressing a key."""
-    if flash := session.take_flash():
-        message, tone = flash
-        if tone == "bad":
-            red_line(message)
-        else:
-            safe.html('<div class="w-done" role="status">{message}</div>', message=message)
+    """What the last command said, and the keys, where one looks after pressing one.
+
+    It has its place even where it says nothing: buttons that moved would be made anew, and be deaf meanwhile.
+    """
+    with st.container(key="review_said", gap="small"):
+        frame.say(session.take_flash())
+        if session.get(deciding.HELP):
+            keys()
 
 
 def keys() -> None:

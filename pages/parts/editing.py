@@ -32,14 +32,17 @@ EAGER = """<script>
   let tries = 0;
   const focus = () => {
     const box = boxes()[0];
-    if (box) { box.focus({ preventScroll: true }); box.setSelectionRange(box.value.length, box.value.length); }
-    else if (++tries < 40) setTimeout(focus, 50);
+    if (box && document.querySelector(".st-key-edit_approve button")) {
+      box.focus({ preventScroll: true });
+      box.setSelectionRange(box.value.length, box.value.length);
+    } else if (++tries < 600) setTimeout(focus, 50);
   };
   focus();
 })();
 </script>"""
 """Streamlit hears of a text only when its box is left. This leaves it for no time at all after each pause in writing,
-and puts the cursor into it when it opens. It holds no foreign text and writes nothing into the page."""
+and puts the cursor into it when it opens and its keys are there. It holds no foreign text and writes nothing into the
+page."""
 
 
 def panel(item: Proposal, before: str) -> None:
@@ -57,6 +60,9 @@ def panel(item: Proposal, before: str) -> None:
 
 @st.fragment
 def _box(item: Proposal, before: str) -> None:
+    if deciding.mode(item) != "edit" or session.get(session.FLASH):
+        # Ctrl+Enter sends the text and the press together, as one run of this fragment: the rest has to follow
+        st.rerun()
     with st.container(key="review_editing"):
         text = st.text_area(
             "Your text", key=deciding.DRAFT, height=150, on_change=deciding.keep_draft, args=(item.id,)

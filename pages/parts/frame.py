@@ -11,13 +11,14 @@ from pages.parts.guard import red_line
 from pages.parts.safe import Markup, joined, markup
 
 
-def page(title: str, lead: str, *, crumb: str = "") -> None:
+def page(title: str, lead: str, *, crumb: str = "", says: bool = True) -> None:
     """Open a page.
 
     Args:
         title: its name, or the id that it is about.
         lead: what one can do here, in a sentence.
         crumb: what stands above the title on a page about one thing ("Group").
+        says: what the last command said stands here; a page that says it elsewhere calls `say`.
     """
     above = markup('<div class="w-crumb">{crumb}</div>', crumb=crumb) if crumb else Markup()
     safe.html(
@@ -26,12 +27,19 @@ def page(title: str, lead: str, *, crumb: str = "") -> None:
         title=title,
         lead=lead,
     )
-    if said := session.take_flash():
-        message, tone = said
-        if tone == "bad":
-            red_line(message)
-        else:
-            safe.html('<div class="w-done" role="status">{message}</div>', message=message)
+    if says:
+        say(session.take_flash())
+
+
+def say(said: tuple[str, session.Tone] | None) -> None:
+    """Show what the last command said, good or bad; nothing where it said nothing."""
+    if not said:
+        return
+    message, tone = said
+    if tone == "bad":
+        red_line(message)
+    else:
+        safe.html('<div class="w-done" role="status">{message}</div>', message=message)
 
 
 def go(target: str, **query: str) -> None:

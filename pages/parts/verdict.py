@@ -9,7 +9,6 @@ from core.experience import GENERAL, KINDS, MAX_CHARACTERS, MAX_WORDS, Add, Prop
 from core.rollout import Rollout
 from core.workspace import Workspace
 from pages.parts import frame, proposals, safe, session, words
-from pages.parts.guard import red_line
 from pages.parts.trace import Trace
 
 OPEN = "w_correcting"
@@ -240,14 +239,3 @@ def _take_back(ws: Workspace, proposal_id: str, revision: int) -> None:
         lambda: ws.correcting.take_back(proposal_id, session.me(), revision=revision),
         f"{proposal_id} was taken back.",
     )
-
-
-def said(flash: tuple[str, session.Tone] | None) -> None:
-    """What the last command said, where one looks after pressing a key."""
-    if flash is None:
-        return
-    message, tone = flash
-    if tone == "bad":
-        red_line(message)
-    else:
-        safe.html('<div class="w-done" role="status">{message}</div>', message=message)

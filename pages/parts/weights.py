@@ -26,7 +26,8 @@ def panel(ws: Workspace, group: Group, reward: RewardConfig) -> None:
 
 
 def _panel(ws: Workspace, group: Group, reward: RewardConfig) -> None:
-    if said := session.take_flash():  # of a fragment's own button: the page above is not drawn again
+    said = session.take(session.FLASH)  # of a fragment's own button: the page above is not drawn again
+    if isinstance(said, tuple):
         red_line(said[0])
     known = known_components(group)
     scores = sorted({name for r in group.rollouts for name in r.scores})

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.workspace.reviewing import Reviewing, Seen
 from pages.parts import frame, publishing, safe, session, watch, words
-from pages.parts.guard import guard, red_line
+from pages.parts.guard import guard
 
 ws = session.workspace()
 reading = Reviewing(ws.store)
@@ -12,9 +12,12 @@ stamp = reading.queue.stamp()
 staged = ws.review.staged()
 counts = ws.store.proposals.counts()
 flash = session.take_flash()
-if flash and flash[1] != "bad":
-    session.flash(*flash)
-frame.page("Publish", "All approved proposals become one new version of the library, or none does.")
+refused = flash if flash and flash[1] == "bad" else None
+frame.page(
+    "Publish", "All approved proposals become one new version of the library, or none does.", says=False
+)
+if not refused:
+    frame.say(flash)
 asked = session.asked("done")
 if asked.isdecimal() and len(asked) < 10:
     with guard():
@@ -27,8 +30,7 @@ earned = bool(made and made.differences)
 """Whether what lessons earned would make a version by itself."""
 if not staged and not earned:
     session.forget(publishing.PARENT)
-    if flash and flash[1] == "bad":
-        red_line(flash[0])
+    frame.say(refused)
     waiting = counts.get("proposed", 0) + counts.get("deferred", 0)
     if not asked:
         frame.empty(
@@ -45,11 +47,9 @@ seen = session.get(publishing.PARENT)
 parent = seen if isinstance(seen, int) else head
 session.put(publishing.PARENT, parent)
 if parent != head:
-    why = flash[0] if flash and flash[1] == "bad" else publishing.moved_on(ws, parent)
-    publishing.stale_card(why)
+    publishing.stale_card(refused[0] if refused else publishing.moved_on(ws, parent))
     st.stop()
-if flash and flash[1] == "bad":
-    red_line(flash[0])
+frame.say(refused)
 
 if made is None:
     with guard():

@@ -27,10 +27,11 @@ reading = Reviewing(ws.store)
 head = ws.store.versions.head()
 counts = ws.store.proposals.counts()
 asked = session.asked()
-flash = session.take_flash()  # the bar at the bottom says it
-frame.page("Review", "The exact text that would be stored and shipped, and why it should be believed.")
-if flash:
-    session.flash(*flash)
+frame.page(
+    "Review",
+    "The exact text that would be stored and shipped, and why it should be believed.",
+    says=not counts,
+)  # else the bar at the bottom says it
 if not counts:
     frame.empty(
         "Nothing to review yet",
@@ -142,6 +143,21 @@ rivals = reading.rivals(item) if item.status in ("proposed", "deferred", "supers
 holder = claims.get(item.id)
 held_by = holder.holder if holder and holder.holder != session.me() else ""
 
+with st.bottom:  # before what takes longer to draw: a key that has no button yet would be lost
+    following = (place.after or place.before or "") if place else ""
+    decision_bar.draw(
+        ws,
+        item,
+        decision_bar.Around(
+            before=(place.before or "") if place else "",
+            after=following,
+            last=last,
+            held_by=held_by,
+            moved=moved,
+            version=head,
+        ),
+    )
+
 with middle:
     kind = getattr(item.operation, "kind", None)
     domain = item.operation.domain if isinstance(item.operation, Add) else None
@@ -168,20 +184,6 @@ with side:
     evidence.draw(item, ws, reading)
     evidence.origin(item)
     evidence.log(item, ws)
-with st.bottom:
-    following = (place.after or place.before or "") if place else ""
-    decision_bar.draw(
-        ws,
-        item,
-        decision_bar.Around(
-            before=(place.before or "") if place else "",
-            after=following,
-            last=last,
-            held_by=held_by,
-            moved=moved,
-            version=head,
-        ),
-    )
 watch.watch(ws, item, stamp)
 if name == "Set aside":
     aside.quarantine(ws)
