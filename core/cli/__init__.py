@@ -11,7 +11,7 @@ import click
 COMMANDS = {
     "demo": ("core.cli.demo:demo", "Run the whole loop on the sample project with the embedded model."),
     "app": ("core.cli.app:app", "Serve the web app on this machine."),
-    "tasks": ("core.cli.tasks:tasks", "Import tasks, list them, see the rows that were kept aside."),
+    "tasks": ("core.cli.tasks:tasks", "Import tasks, list them, see the rows that were set aside."),
     "rollouts": ("core.cli.rollouts:rollouts", "Import rollouts that were recorded elsewhere."),
     "endpoints": ("core.cli.endpoints:endpoints", "Add, test and list the models that Winnow may ask."),
     "run": ("core.cli.run:run", "Sample groups of rollouts, score them, and propose lessons."),

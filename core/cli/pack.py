@@ -11,6 +11,7 @@ import click
 from core.cli.desk import Desk, foreign_file, one_line, plural, verb
 from core.errors import InputError
 from core.experience import GENERAL, check_domain, same_domain
+from core.packs.check import verify_pack
 from core.packs.pack import MAX_PACK_BYTES
 
 
@@ -35,6 +36,12 @@ def pack() -> None:
 )
 @click.option("--name", default="winnow", show_default=True, help="Name of the pack.")
 @click.option("--domain", help="Only what is injected for tasks of this domain.")
+@click.option(
+    "--least",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Only lessons of this confidence or more; default: all.",
+)
 @click.option("--force", is_flag=True, help="Write over a file that holds something else.")
 @click.option(
     "--no-provenance", "--redact", is_flag=True, help="Leave out who and what the lessons came from."
@@ -103,7 +110,7 @@ def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dr
             lines.append(f"    {new.words} words: edit it before it can be approved.")
     lines += [f"  says what {j.into} says: {one_line(j.text)}" for j in done.joined]
     if done.aside:
-        lines.append(f"{plural(len(done.aside), 'part')} kept aside:")
+        lines.append(f"{plural(len(done.aside), 'part')} set aside:")
         lines += [f"  {each.place}: {one_line(each.reason, 200)}" for each in done.aside[:20]]
     lines += [f"Note: {one_line(note, 200)}." for note in done.notes]
     joined = plural(len(done.joined), "was", "were")
@@ -116,11 +123,11 @@ def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dr
 @verb(pack, "verify")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def verify(desk: Desk, file: Path) -> None:
-    """Check a pack: checksums, schema, and that nothing hides in it.
+    """Check a pack: checksums, schema, and that nothing hides in it. No workspace is needed.
 
     A sound pack holds its four files and not a byte besides, and each of them is what pack.json tells.
     """
-    check = desk.workspace.shipping.verify(foreign_file(file, MAX_PACK_BYTES))
+    check = verify_pack(foreign_file(file, MAX_PACK_BYTES))
     lines = [f"{file} is a sound pack: {plural(check.experiences, 'experience')} of version {check.version}."]
     if check.unknown:
         lines.append(

@@ -8,6 +8,7 @@ import click
 
 from core.cli.desk import Desk, one_line, plural, verb
 from core.cli.runs import told
+from core.cli.texts import with_text
 from core.errors import InputError
 from core.experience import GENERAL, KINDS, Add, Kind
 
@@ -38,7 +39,7 @@ def import_rollouts(desk: Desk, files: tuple[Path, ...], form: str | None) -> No
             f"as {result.run_id}: {result.informative} informative, {result.unscored} unscored, "
             f"{result.errors} broken off."
         )
-        lines += [f"  line {r.line} kept aside: {one_line(r.reason, 200)}" for r in result.set_aside[:20]]
+        lines += [f"  line {r.line} set aside: {one_line(r.reason, 200)}" for r in result.set_aside[:20]]
         lines += list(result.notes)
     desk.answer(done, *lines, set_aside=any(r.set_aside for r in done))
 
@@ -90,19 +91,21 @@ def clear(desk: Desk, rollout_ids: tuple[str, ...]) -> None:
 
 @verb(rollouts, "correct")
 @click.argument("rollout_id")
-@click.option("--text", required=True, help="What should have been done, as a lesson.")
+@with_text("What should have been done, as a lesson.")
 @click.option("--step", type=click.IntRange(1), default=None, help="The step that it is about, from 1.")
 @click.option("--kind", type=click.Choice(KINDS), default="strategy", show_default=True)
 @click.option("--domain", default=None, help="Default: that of the task.")
 @click.option("--note", default="", help="Anything else; the reviewer sees it.")
 def correct(
-    desk: Desk, rollout_id: str, text: str, step: int | None, kind: Kind, domain: str | None, note: str
+    desk: Desk, rollout_id: str, text: str | None, step: int | None, kind: Kind, domain: str | None, note: str
 ) -> None:
     """Say what should have been done in a rollout; it waits for a review, with confidence 0.8.
 
     winnow rollouts correct R1-0001-0 --step 3 --text "Call list_files before read_json."
     """
     workspace = desk.workspace
+    if text is None:
+        raise InputError("Give the lesson with --text or --text-file FILE.")
     task = workspace.store.tasks.find(workspace.store.trajectories.head(rollout_id).task_id)
     lesson = Add.read(
         {"text": text, "kind": kind, "domain": domain or (task.domain if task else GENERAL)},

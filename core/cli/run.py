@@ -209,7 +209,7 @@ def report(run: Run) -> list[str]:
     if made.suggested or (run.status == "done" and run.config.split == "train"):
         lines.append(
             f"{plural(made.suggested, 'operation')} suggested: {made.proposed} proposed, {made.joined} joined, "
-            f"{made.superseded} superseded, {made.quarantined} quarantined."
+            f"{made.superseded} superseded, {made.quarantined} set aside."
             + (" See: winnow review list" if made.proposed else f" Why: winnow runs show {run.id}")
         )
     if run.status == "review":

@@ -52,7 +52,7 @@ def import_tasks(
     """Import tasks from a JSONL, JSON, CSV or Parquet FILE.
 
     Columns are found by their usual names (question, prompt, problem; answer, target, label; ...). Every row
-    that cannot become a task is reported with its line and the reason, and kept aside.
+    that cannot become a task is reported with its line and the reason, and set aside.
     """
     from core.importers.tasks import read_tasks
     from core.workspace.intake import would_import
@@ -99,7 +99,7 @@ def _aside(rows: list[tuple[int, str]]) -> list[str]:
         return []
     shown = [f"  line {line}: {one_line(reason, 200)}" for line, reason in rows[:20]]
     more = [f"  and {len(rows) - 20:,} more: winnow tasks aside"] if len(rows) > 20 else []
-    return [f"{plural(len(rows), 'row')} kept aside:", *shown, *more]
+    return [f"{plural(len(rows), 'row')} set aside:", *shown, *more]
 
 
 def _mapping(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -145,9 +145,9 @@ def list_tasks(desk: Desk, split: str | None, domain: str, search: str, limit: i
 @verb(tasks, "aside")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
 def aside(desk: Desk, limit: int) -> None:
-    """Show the rows that were kept aside, with the reason."""
+    """Show the rows that were set aside, with the reason."""
     rows = desk.workspace.store.tasks.kept_aside(limit)
     lines = [f"{r.source} line {r.line}: {one_line(r.reason, 200)}" for r in rows] or [
-        "No row was kept aside."
+        "No row was set aside."
     ]
     desk.answer(rows, *lines)

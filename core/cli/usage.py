@@ -44,7 +44,7 @@ def import_usage(desk: Desk, log: Path, dry_run: bool) -> None:
         shown = ", ".join(f"{one_line(i, 40)} ({n:,} times)" for i, n in list(done.unknown.items())[:20])
         lines.append(f"Not credited, since no lesson of that id and text was published here: {shown}.")
     if done.aside:
-        lines.append(f"{plural(len(done.aside), 'line')} kept aside:")
+        lines.append(f"{plural(len(done.aside), 'line')} set aside:")
         lines += [f"  {each.place}: {one_line(each.reason, 200)}" for each in done.aside[:20]]
     if dry_run:
         lines.append("Nothing was written.")

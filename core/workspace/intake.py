@@ -138,7 +138,7 @@ class Intake:
     def add_tasks(
         self, file: TaskFile, source: str, actor: str, progress: Progress = silent
     ) -> TasksImported:
-        """Import what `read_tasks` found, in one transaction; rows that did not fit are kept aside."""
+        """Import what `read_tasks` found, in one transaction; rows that did not fit are set aside."""
         source = kept_name(source)
         aside = _aside(file, source)
         with self._store.writing():

@@ -159,6 +159,7 @@ class Shipping:
         name: str = "winnow",
         provenance: bool = True,
         domain: str | None = None,
+        least: float = 0.0,
         force: bool = False,
     ) -> tuple[Exported, Path]:
         """Export into a file and remember it. An AGENTS.md keeps everything outside the marked region.
@@ -171,13 +172,14 @@ class Shipping:
             name: name of the pack.
             provenance: False leaves out who and what the lessons came from.
             domain: only what is injected for tasks of this domain.
+            least: only lessons of this confidence or more.
             force: write over a file that holds something else.
 
         Raises:
             InputError: there is no such form, nothing to ship, a file is in the way, or the file cannot be written.
             PackError: something in it must not be shipped, such as a secret.
         """
-        exported = self.export(form, version, name=name, provenance=provenance, domain=domain)
+        exported = self.export(form, version, name=name, provenance=provenance, domain=domain, least=least)
         path = target or Path()
         path = path / exported.name if path.is_dir() else path
         try:
@@ -190,7 +192,7 @@ class Shipping:
             elif not there.is_file():
                 raise InputError(f"{path} is not a file; nothing was written.")
             elif place is not None:
-                content = self.content(version, name=name, provenance=provenance, domain=domain)
+                content = self.content(version, name=name, provenance=provenance, domain=domain, least=least)
                 data = place(content, bytes_of(there, MAX_PACK_BYTES, str(path)))
             elif not force and not _holds(there, data):
                 raise InputError(

@@ -136,7 +136,7 @@ def import_now() -> None:
         bar.progress(now / max(1, total), text="Importing …")
 
     done = ws.intake.add_tasks(found, name, session.me(), progress)
-    kept = f", {words.plural(len(done.set_aside), 'row')} kept aside" if done.set_aside else ""
+    kept = f", {words.plural(len(done.set_aside), 'row')} set aside" if done.set_aside else ""
     known = f", {done.known:,} were there already" if done.known else ""
     session.forget(session.READ_FILE, OWN)
     session.flash(f"{words.plural(done.added, 'task')} imported from {name}{kept}{known}.")

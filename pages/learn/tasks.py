@@ -134,7 +134,7 @@ else:
         tables.splits(counts)
 if set_aside and (
     fold := st.expander(
-        safe.label(f"Rows kept aside: {set_aside:,}"),
+        safe.label(f"Rows set aside: {set_aside:,}"),
         icon=":material/report:",
         key="task_aside_open",
         on_change="rerun",

@@ -199,7 +199,7 @@ def results(ws: Workspace, run: Run) -> None:
     spread = found.distribution()
     left, right = st.columns(2, gap="large")
     with left:
-        frame.section("Suggestions", "suggested = proposed + said already + superseded + quarantined")
+        frame.section("Suggestions", "suggested = proposed + said already + superseded + set aside")
         tally.operations(run.extraction)
     with right:
         frame.section("Mean reward by domain", "of scored rollouts; unscored is not 0")

@@ -39,7 +39,7 @@ def bar(tally: Tally) -> None:
 
 
 def operations(extraction: Extraction) -> None:
-    """Suggested = proposed + joined + superseded + quarantined."""
+    """Suggested = proposed + joined + superseded + set aside."""
     stacked(
         "suggestion",
         extraction.suggested,
@@ -47,7 +47,7 @@ def operations(extraction: Extraction) -> None:
             ("proposed", extraction.proposed, "w-grain-fill"),
             ("said already", extraction.joined, "w-chaff-fill"),
             ("superseded", extraction.superseded, "w-chaff-fill"),
-            ("quarantined", extraction.quarantined, "w-bad-fill"),
+            ("set aside", extraction.quarantined, "w-bad-fill"),
         ),
     )
     if extraction.calls:

@@ -21,7 +21,7 @@ PROPOSAL = {
     "rejected": ("rejected", "bad"),
     "published": ("published", "good"),
     "superseded": ("superseded", "quiet"),
-    "quarantined": ("quarantined", "bad"),
+    "quarantined": ("set aside", "bad"),
     "stale": ("stale", "bad"),
 }
 KIND = {

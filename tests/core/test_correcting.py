@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from core.cli import main
 from core.errors import ApplyError, InputError, NotFoundError, TrustError
-from core.experience import MAX_WORDS, Add
+from core.experience import MAX_WORDS, Add, text_of
 from core.review.grounds import origin
 from core.workspace import Workspace
 from tests.pages.workspaces import fill
@@ -114,3 +114,13 @@ def test_the_command_line_corrects_too(ws: Workspace) -> None:
     again = CliRunner().invoke(main, [*call, "--json"])
     assert again.exit_code == 2
     assert "proposes the same already" in json.loads(again.stdout)["error"]
+
+
+def test_the_command_line_takes_a_correction_from_a_file(ws: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "lesson.txt").write_text(f"{TEXT}\n", encoding="utf-8")
+    call = ["rollouts", "correct", OF, "--workspace", str(ws.folder)]
+    done = CliRunner().invoke(main, [*call, "--text-file", str(tmp_path / "lesson.txt")])
+    assert done.exit_code == 0, done.output
+    assert text_of(ws.correcting.of(OF)[0].operation) == TEXT
+    without = CliRunner().invoke(main, call)
+    assert (without.exit_code, "--text or --text-file" in without.output) == (2, True)

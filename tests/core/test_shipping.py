@@ -161,6 +161,23 @@ def test_a_library_does_not_come_in_for_a_domain_that_no_task_can_have(tmp_path:
     assert Workspace(tmp_path / "w").store.proposals.every() == []
 
 
+def test_a_pack_is_verified_where_there_is_no_workspace(workspace: Workspace, tmp_path: Path) -> None:
+    winnow(workspace.folder, "pack", "export", "-o", str(tmp_path / "p.zip"))
+    done = winnow(tmp_path / "nowhere", "pack", "verify", str(tmp_path / "p.zip"))
+    assert (done.code, "is a sound pack" in done.out) == (0, True), done.err
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(("least", "code", "lessons"), [("0.4", 0, 1), ("0.9", 2, 0), ("1.5", 2, 0)])
+def test_only_lessons_of_a_least_confidence_are_exported(
+    workspace: Workspace, tmp_path: Path, least: str, code: int, lessons: int
+) -> None:
+    words = ("pack", "export", "-o", str(tmp_path / "p.zip"), "--least", least, "--json")
+    done = winnow(workspace.folder, *words)
+    assert done.code == code
+    assert (done.json.get("experiences", 0) if least != "1.5" else 0) == lessons
+
+
 # -- the log --------------------------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ def import_the_tasks(page: Page, file: Path) -> None:
     page.locator('input[type="file"]').first.set_input_files(file)
     drawn(page, f"Import {TASKS} valid tasks")
     press(page, "import_now")
-    drawn(page, f"{TASKS} tasks imported from tasks.jsonl, 1 row kept aside.")
+    drawn(page, f"{TASKS} tasks imported from tasks.jsonl, 1 row set aside.")
 
 
 def name_the_model(page: Page, address: str) -> None:

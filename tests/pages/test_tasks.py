@@ -162,8 +162,8 @@ def test_a_large_workspace_sends_one_page_of_tasks(
 def test_rows_that_were_kept_aside_are_listed_with_their_reason(ws: Workspace) -> None:
     ws.intake.add_tasks(ws.intake.read_tasks(ROWS.encode(), name="a.jsonl"), "a.jsonl", "ann")
     page = open_page("tasks")
-    [fold] = [e for e in page.expander if e.label.startswith("Rows kept aside")]
-    assert fold.label == "Rows kept aside\\: 1"
+    [fold] = [e for e in page.expander if e.label.startswith("Rows set aside")]
+    assert fold.label == "Rows set aside\\: 1"
 
 
 # --- the import ---
