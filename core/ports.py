@@ -119,6 +119,20 @@ class Sampling(Record):
     """Replicate i is asked with seed + i."""
     json_schema: str | None = None
     """A JSON Schema (as JSON text) that the reply must follow, where the endpoint can enforce one."""
+    logit_bias: dict[int, float] = Field(default_factory=dict)
+    """Added to the logits, by token id (`core.prior`); the endpoint's limits hold."""
+    logprobs: bool = False
+    """Whether the log-probability of each token is asked for."""
+    forced: tuple[int, ...] = ()
+    """Token ids that the reply must be made of, so that a given text is scored (DESIGN 2.9); () = free."""
+
+
+class TokenChance(Record):
+    """One token of a reply, and how likely it was."""
+
+    id: int
+    logprob: float
+    """Raw: at temperature 1, before top_p, top_k, min_p, a logit_bias or a grammar take effect; in nats."""
 
 
 class Completion(Record):
@@ -130,6 +144,9 @@ class Completion(Record):
     cached: bool = False
     """True when no call was made: the reply is one that was paid for before."""
     duration_s: float | None = None
+    tokens: tuple[TokenChance, ...] = ()
+    """Where log-probabilities were asked for: of each token that the server tells of, the end of the reply included.
+    llama.cpp leaves out a token that is only a part of a character."""
 
 
 class ChatModel(Protocol):
@@ -169,6 +186,28 @@ class ChatModel(Protocol):
             BudgetError: the cap of the run would be passed.
             StoppedError: somebody wants the work to stop; nothing new was sent.
         """
+
+
+class Tokenizer(Protocol):
+    """Turns texts into the token ids of one model."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the vocabulary (`core.prior.vocabulary_hash`): ids of tokenizers with another one mean other tokens."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, without tokens that mark its beginning or end.
+
+        Raises:
+            ModelUnavailableError: who does it cannot be reached.
+        """
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of some tokens; U+FFFD stands for parts of a character."""
 
 
 class Embedder(Protocol):

@@ -84,6 +84,8 @@ class Runner:
     """Makes the attempts, where they use tools; else each is one reply of the model."""
     explore: Explorer | None = None
     """Where the reward has an epistemic part."""
+    bias: Callable[[Task], Mapping[int, float]] | None = None
+    """Where the run has a token prior: what it adds to the logits of replies to a task."""
 
     async def sample(self, assignment: Assignment) -> Group:
         """Sample, score and settle one group.
@@ -123,6 +125,8 @@ class Runner:
 
     async def _attempts(self, assignment: Assignment, messages: Sequence[Message]) -> Sequence[Attempt]:
         asked, replicates = sampling(self.config, assignment), range(self.config.group_size)
+        if self.bias is not None:
+            asked = asked.model_copy(update={"logit_bias": dict(self.bias(assignment.task))})
         if self.agent is not None:
             attempt = self.agent.attempt
             tries = [

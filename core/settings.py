@@ -67,6 +67,16 @@ class Endpoint(Record):
     sends_seed: bool = True
     json_schema: bool = False
     """Whether the endpoint enforces a JSON schema in `response_format`."""
+    bias_range: float = Field(default=100.0, ge=0, le=100)
+    """Largest |bias| of a token in `logit_bias` (OpenAI's API: 100); 0 = it takes no `logit_bias`."""
+    bias_entries: int = Field(default=300, ge=0)
+    """Most tokens in one `logit_bias` (300 is what OpenAI's API was seen to take)."""
+    logprobs: bool = False
+    """Whether it gives the log-probability of each token, with its id, as llama.cpp's server does."""
+    grammar: bool = False
+    """Whether it takes llama.cpp's `grammar` with token ids: only then a given text can be scored."""
+    tokenizer: str | None = None
+    """Path of the model's tokenizer.json; None = not known here, so no token prior can be made or applied."""
     extra: dict[str, JsonValue] = Field(default_factory=dict)
     """Further fields of the request body, e.g. {"top_k": 40}."""
 
@@ -244,6 +254,8 @@ class RunConfig(Record):
     """Cap on model calls; None = no cap."""
     max_tokens_total: int | None = Field(default=None, ge=0)
     max_cost_usd: float | None = Field(default=None, ge=0)
+    prior: str | None = None
+    """Id of a token prior that is added to the logits of each reply (DESIGN 2.8); None = none."""
     arm: str = ""
     """Name of the arm that it is, where it is part of an evaluation (`core.proof`); empty for every other run."""
 
@@ -251,4 +263,6 @@ class RunConfig(Record):
     def _compares(self) -> Self:
         if self.group_size < 2 and not self.arm:
             raise ValueError("group_size must be at least 2: one rollout has nothing to be compared with")
+        if self.prior and self.agent:
+            raise ValueError("a token prior is for single replies: it would bias the tool calls of an agent, too")
         return self

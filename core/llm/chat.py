@@ -192,8 +192,10 @@ class _Batch:
         done: dict[int, Completion] = {}
         for position, choice in sorted(reply.choices.items()):
             prompt_tokens = 0 if done else reply.prompt_tokens
+            text = _without_key(choice, key)
             done[self.replicates[position]] = Completion(
-                text=_without_key(choice, key),
+                text=text,
+                tokens=choice.chances if text == choice.text else (),
                 finish_reason=choice.finish_reason,
                 usage=Usage(
                     calls=0 if done else 1,
@@ -205,7 +207,12 @@ class _Batch:
             )
         first, *others = (c.usage for c in done.values())
         usage = sum(others, first)
-        return Brought(done, usage, [(request.key(r), c.model_dump_json()) for r, c in done.items()])
+        return Brought(done, usage, [(request.key(r), _kept(c)) for r, c in done.items()])
+
+
+def _kept(completion: Completion) -> str:
+    """As JSON, without the field of the few that have it."""
+    return completion.model_dump_json(exclude=None if completion.tokens else {"tokens"})
 
 
 def _without_key(choice: Choice, key: str | None) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic import ValidationError
+
+from core.ports import TokenChance
 
 BYTES_PER_TOKEN = 3
 """For servers that count nothing: one token for each 3 bytes of UTF-8, rounded up. English has about 4, so this
@@ -27,6 +31,8 @@ class Choice:
     finish_reason: str | None
     tokens: int = 0
     """Completion tokens, counted or estimated (see `count_tokens`)."""
+    chances: tuple[TokenChance, ...] = ()
+    """Log-probabilities, where the server gave them with token ids."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +89,7 @@ def read_reply(raw: bytes, n: int, max_tokens: int, prompt_bytes: int) -> Reply:
     )
     prompt_tokens = _count(usage.get("prompt_tokens"))
     return Reply(
-        {
-            i: Choice(choices[i].text, choices[i].finish_reason, c)
-            for i, c in zip(sorted(choices), counts, strict=True)
-        },
+        {i: replace(choices[i], tokens=c) for i, c in zip(sorted(choices), counts, strict=True)},
         -(-prompt_bytes // BYTES_PER_TOKEN) if prompt_tokens is None else prompt_tokens,
     )
 
@@ -149,8 +152,20 @@ def _usable(listed: Sequence[Any], n: int) -> dict[int, Choice]:
         if type(index) is not int or not 0 <= index < n or index in found:
             continue
         reason = item.get("finish_reason")
-        found[index] = Choice(whole(text), reason if isinstance(reason, str) else None)
+        said = reason if isinstance(reason, str) else None
+        found[index] = Choice(whole(text), said, chances=_chances(item.get("logprobs")))
     return found
+
+
+def _chances(logprobs: Any) -> tuple[TokenChance, ...]:
+    """All of them, or none: half of a reply cannot be scored."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(content, list):
+        return ()
+    try:
+        return tuple(TokenChance(id=t["id"], logprob=t["logprob"]) for t in content)
+    except (ValidationError, TypeError, KeyError):
+        return ()
 
 
 def whole(text: str) -> str:

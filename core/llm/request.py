@@ -89,8 +89,9 @@ def chat_body(endpoint: Endpoint, messages: Sequence[Message], sampling: Samplin
     """The request body without `n` and `seed`; a null in `endpoint.extra` takes a field out.
 
     Raises:
-        InputError: the JSON schema of the reply is not JSON.
+        InputError: the JSON schema of the reply is not JSON, or the endpoint cannot do what is asked for.
     """
+    _check_able(endpoint, sampling)
     body: dict[str, Any] = {
         "model": endpoint.model,
         "messages": [m.model_dump(exclude_none=True) for m in messages],
@@ -100,10 +101,35 @@ def chat_body(endpoint: Endpoint, messages: Sequence[Message], sampling: Samplin
     }
     if sampling.stop:
         body["stop"] = list(sampling.stop)
+    if sampling.logit_bias:
+        body["logit_bias"] = _bias(endpoint, sampling.logit_bias)
+    if sampling.logprobs:
+        body |= {"logprobs": True, "top_logprobs": 1}  # llama.cpp gives none for 0
+    if sampling.forced:
+        body["grammar"] = "root ::= " + " ".join(f"<[{token}]>" for token in sampling.forced)
     if sampling.json_schema is not None and endpoint.json_schema:
         schema = {"name": "reply", "strict": True, "schema": _schema(sampling.json_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return body | endpoint.extra
+
+
+def _check_able(endpoint: Endpoint, sampling: Sampling) -> None:
+    if sampling.logprobs and not endpoint.logprobs:
+        raise InputError(f"Endpoint {endpoint.name} gives no log-probabilities of tokens.")
+    if sampling.forced and not endpoint.grammar:
+        raise InputError(f"Endpoint {endpoint.name} cannot score a given text: it takes no grammar.")
+
+
+def _bias(endpoint: Endpoint, bias: Mapping[int, float]) -> dict[str, float]:
+    """The `logit_bias` of a body; past the limits of an endpoint it is refused, never cut here unseen."""
+    if not endpoint.bias_range:
+        raise InputError(f"Endpoint {endpoint.name} takes no logit_bias.")
+    if len(bias) > endpoint.bias_entries or max(map(abs, bias.values())) > endpoint.bias_range:
+        raise InputError(
+            f"Endpoint {endpoint.name} takes a logit_bias of at most {endpoint.bias_entries} tokens"
+            f" from {-endpoint.bias_range:g} to {endpoint.bias_range:g}."
+        )
+    return {str(token): value for token, value in sorted(bias.items())}
 
 
 def _schema(text: str) -> Any:

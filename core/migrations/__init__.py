@@ -11,6 +11,7 @@ from core.migrations.m008_whole_log import m008_whole_log
 from core.migrations.m010_tool_use import m010_tool_use
 from core.migrations.m012_events_once import m012_events_once
 from core.migrations.m013_evaluations import m013_evaluations
+from core.migrations.m014_priors import m014_priors
 from core.migrations.registry import MIGRATIONS
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "m010_tool_use",
     "m012_events_once",
     "m013_evaluations",
+    "m014_priors",
 ]

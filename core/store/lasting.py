@@ -20,6 +20,7 @@ NUMBERS = {
     "runs": "number",
     "jobs": "number",
     "evaluations": "number",
+    "priors": "number",
     "quarantine": "id",
 }
 """Tables whose rows are called by a number, and its column."""

@@ -38,6 +38,7 @@ def readers(store: Store) -> list[Reader]:
         Reader("events", "id", lambda row: store.events.newest(1, before=int(row) + 1)),
         Reader("jobs", "id", store.jobs.get),
         Reader("evaluations", "id", store.evaluations.get),
+        Reader("priors", "id", store.priors.get),
         Reader("measured", "subject", store.evaluations.measured_of),
         Reader("calls", "key", lambda key: Completion.model_validate_json(store.calls.get(key) or "")),
     ]

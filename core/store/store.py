@@ -22,6 +22,7 @@ from core.store.groups import Groups
 from core.store.imports import Imports
 from core.store.jobs import Jobs
 from core.store.labels import Labels
+from core.store.priors import Priors
 from core.store.proposals import Proposals
 from core.store.redaction import Redactions
 from core.store.rollout_search import RolloutSearch
@@ -67,6 +68,7 @@ class Store:
         self.jobs = Jobs(self._database, clock)
         self.versions = Versions(self._database, self.events)
         self.evaluations = Evaluations(self._database, self.events)
+        self.priors = Priors(self._database, self.events)
         self.credits = Credits(self._database, self.events)
         self.search = Search(self._database)
         self.figures = Figures(self._database)

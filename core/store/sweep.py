@@ -24,7 +24,8 @@ Replacement = tuple[Needle, str]
 """What to look for, and what to put there."""
 
 OWN = re.compile(
-    r"(?:[REPJQ]|EV)-?\d+(?:[-+]\d+)*|[0-9a-f]{32}|[0-9a-f]{64}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|version \d+|redaction \d+",
+    r"(?:[REPJQ]|EV|PR)-?\d+(?:[-+]\d+)*|[0-9a-f]{32}|[0-9a-f]{64}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    r"|version \d+|redaction \d+",
     re.ASCII,
 )
 """Ids, hashes and times of Winnow's own."""

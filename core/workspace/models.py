@@ -197,6 +197,9 @@ def embedded() -> Endpoint:
         timeout_s=300,
         sends_n=True,
         json_schema=True,
+        bias_entries=1000,  # llama.cpp itself knows no limit
+        logprobs=True,
+        grammar=True,
         extra=dict(local_model.SAMPLING_EXTRA),
     )
 

@@ -39,6 +39,8 @@ NEEDS: Mapping[str, Needs] = {
     "rescoring": {"rescore": "reviewer", "accept": "reviewer"},
     "correcting": {"correct": "reviewer", "take_back": "reviewer"},
     "crediting": dict.fromkeys(("credit_group", "credit_run", "credit_usage"), "reviewer"),
+    "priors": {"derive": "reviewer", "bring": "reviewer"},
+    "policies": {"measure": "reviewer"},
     "shipping": {"write": "reviewer", "arriving": {"library": "reviewer", "usage": "reviewer"}},
     "auditing": {"audit": "reviewer", "set_n_max": "publisher"},
     "models": {

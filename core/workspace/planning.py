@@ -36,6 +36,7 @@ LATER = {
     "withhold_answer",
     "judge_endpoint",
     "arm",
+    "prior",
 }
 """Settings that runs of version 0.1 did not have: left at their default they do not change what a run is."""
 

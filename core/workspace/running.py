@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,10 +20,11 @@ from core.evidence import Seen
 from core.executor import LocalExecutor
 from core.library import Library
 from core.ports import Progress
+from core.prior import bias_map
 from core.review import Review
 from core.rollout import Batch, Group, Run, RunStatus, Task
 from core.runner import Assignment, Runner
-from core.settings import Resample
+from core.settings import Endpoint, Resample
 from core.settling import settle
 from core.store import Store
 from core.store.groups import ANSWER_SHOWN
@@ -31,6 +32,7 @@ from core.workspace.crediting import Crediting
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
 from core.workspace.nearest import Comparing, Nearest
+from core.workspace.priors import check_tokenizer, limits_of
 from core.workspace.prompts import Prompts
 from core.workspace.proposing import save_proposals
 from core.workspace.scoring import Scoring, agent_of
@@ -341,7 +343,15 @@ class Execution:
             score=self._scoring.score,
             agent=self._agent,
             explore=self._scoring.explore if "epistemic" in self._config.reward.by_component else None,
+            bias=self._bias(endpoint) if self._config.prior else None,
         )
+
+    def _bias(self, endpoint: Endpoint) -> Callable[[Task], Mapping[int, float]]:
+        """What the run's token prior adds to the logits; refused where the endpoint has another tokenizer."""
+        prior = self._store.priors.get(self._config.prior or "")
+        check_tokenizer(prior, endpoint)
+        limits = limits_of(endpoint)
+        return lambda task: bias_map(prior, limits, domain=task.domain).values
 
     def _at_once(self) -> int:
         """Groups that are under way at once: enough that no endpoint has a free slot while there is work."""

@@ -27,7 +27,9 @@ from core.workspace.learning import Learning
 from core.workspace.models import Models
 from core.workspace.nearest import Comparing
 from core.workspace.people import People, workspace_as
+from core.workspace.policy import Policies
 from core.workspace.preferences import Preferences
+from core.workspace.priors import Priors
 from core.workspace.rescoring import Rescoring
 from core.workspace.sample import SampleLoaded, load_sample
 from core.workspace.scoring import judging, unasked
@@ -110,6 +112,8 @@ class Workspace:
         self.correcting = Correcting(self.store, self.comparing)
         self.crediting = Crediting(self.store)
         self.auditing = Auditing(self.store, self.models.embedder)
+        self.priors = Priors(self.store, self.models)
+        self.policies = Policies(self.store, self.models)
         self.shipping = Shipping(self.store, self.comparing)
 
     def as_(self, role: Role) -> Workspace:

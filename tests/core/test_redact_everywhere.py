@@ -22,6 +22,7 @@ import pytest
 from core.experience import Add, Quarantined
 from core.llm.ledger import Entry
 from core.packs.foreign import Aside
+from core.prior import Factor, Prior, PriorToken, TokenizerName
 from core.rollout import Batch, Extraction, Score, SetAside, Step, Usage
 from core.settings import Endpoint, RunConfig, VerifierSpec
 from core.store.copying import copy_database
@@ -46,17 +47,18 @@ OURS = {
         proposals.run_id proposals.experience_id quarantine.run_id quarantine.group_ids quarantine.proposal_id
         experiences.id experience_states.experience_id experience_states.merged_into experience_states.proposal_id
         batches.run_id jobs.id jobs.subject claims.proposal_id credits.experience_id credits.source
-        citations.rollout_id import_lessons.became tool_use.rollout_id tool_use.run_id spend.run_id citations.used
+        citations.rollout_id import_lessons.became priors.id tool_use.rollout_id tool_use.run_id spend.run_id citations.used
     """,
     "a hash": """
         tasks.text_key calls.key embeddings.text_key imports.key imports.sha256 import_lessons.import_key
         import_aside.key usage_entries.key redactions.salt redactions.hash runs.request
+        priors.content
     """,
     "a time": """
         tasks.imported_at set_aside.at runs.created_at runs.finished_at calls.at proposals.decided_at quarantine.at
         versions.created_at events.at jobs.lease_until jobs.created_at jobs.finished_at spend.at claims.taken_at
         claims.until labels.moved_at credits.at imports.imported_at usage_entries.imported_at redactions.at
-        redactions.proved_at
+        redactions.proved_at priors.created_at
     """,
     "one of a few words": """
         tasks.split set_aside.kind roles.role runs.kind runs.status groups.status proposals.status
@@ -231,9 +233,34 @@ def plant_everywhere(workspace: Workspace, secret: str) -> None:
     store.endpoints.save(endpoint, secret)
     store.endpoints.set_role("extraction", "stub", secret)
     store.labels.set("stable", 1, secret)
+    store.priors.add(_prior(secret), secret)
     store.embeddings.embed(
         [f"Log in with {secret} first.", "Read the question twice."], CountingEmbedder(secret)
     )
+
+
+def _prior(secret: str) -> Prior:
+    said = {
+        "sign": 1,
+        "log_odds": 1.0,
+        "z": 3.0,
+        "winners_with": 5,
+        "winners": 8,
+        "losers_with": 0,
+        "losers": 8,
+    }
+    factor = Factor(
+        domain=secret,
+        source=secret,
+        tokens=(PriorToken(id=7, piece=secret, groups=4, **said),),
+        alpha=1.0,
+        wins=4,
+        contrasts=4,
+        groups=4,
+        replies=16,
+        masked=0,
+    )
+    return Prior(tokenizer=TokenizerName(name=secret, sha256="0" * 64), model=secret, factors=(factor,))
 
 
 def _plant_a_run(workspace: Workspace, secret: str) -> None:
