@@ -195,6 +195,18 @@ class Runs:
             *(run_id, limit),
         )
 
+    def before(self, run_id: str) -> str:
+        """The newest earlier run that has scored rollouts of a task of this one; empty where there is none."""
+        return str(
+            self._database.value(
+                "SELECT 'R' || max(r.number) FROM groups x JOIN groups y ON y.task_id = x.task_id AND y.scored > 0"
+                " JOIN runs r ON r.id = y.run_id WHERE x.run_id = ?1 AND x.scored > 0"
+                " AND r.number < (SELECT number FROM runs WHERE id = ?1)",
+                run_id,
+            )
+            or ""
+        )
+
     def pace(self, model: str) -> tuple[float, int] | None:
         """Mean seconds of the newest rollouts of a model, and of how many; None where there are none."""
         row = self._database.row(

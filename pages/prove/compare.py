@@ -5,7 +5,11 @@ import streamlit as st
 from core.workspace.versus import Versus
 from pages.parts import address, charts_versus, figures, frame, paging, safe, session, versus_view, words
 from pages.parts.guard import guard
+from pages.parts.once import once
 
+LOOKED_AT = 20
+"""Newest runs that are looked at for a pair that shares tasks."""
+PAIR = "w_compare_pair"
 SHOWS = {"": "all shared tasks", "wins": "B better", "losses": "B worse", "ties": "ties"}
 
 ws = session.workspace()
@@ -25,14 +29,21 @@ if len(runs) < 2:
     st.stop()
 
 
+def pair() -> tuple[str, str]:
+    """The newest run that shares a task with an earlier one, after that one; empty where none does."""
+    found = ((ws.store.runs.before(r.id), r.id) for r in runs[:LOOKED_AT])
+    return next((each for each in found if each[0]), ("", ""))
+
+
 def choice() -> tuple[str, str]:
-    """The two runs; by default the newest against the one before it."""
+    """The two runs; by default the newest two that share tasks, else the newest two."""
     ids = [r.id for r in runs]
+    one, other = (ids.index(i) if i in ids else place for i, place in zip(shared, (1, 0), strict=True))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         a = st.selectbox(
             "A, the baseline",
             ids,
-            index=address.place(ids, "compare_a", 1),
+            index=address.place(ids, "compare_a", one),
             key="compare_a",
             bind="query-params",
             width=200,
@@ -40,7 +51,7 @@ def choice() -> tuple[str, str]:
         b = st.selectbox(
             "B, compared with it",
             ids,
-            index=address.place(ids, "compare_b", 0),
+            index=address.place(ids, "compare_b", other),
             key="compare_b",
             bind="query-params",
             width=200,
@@ -81,6 +92,7 @@ def tasks(found: Versus) -> None:
                     )
 
 
+shared = once(PAIR, "pair", (str(ws.folder), ws.store.figures.stamp()), pair)
 a, b = choice()
 about = {r.id: figures.run_label(r) for r in runs}
 frame.note(f"A is {about[a]}; B is {about[b]}.")
@@ -97,7 +109,12 @@ frame.note(
 if found.overall is None:
     versus_view.same(
         "No task in common",
-        "These runs have no scored task in common, so there is nothing to pair. Their sums stand below.",
+        "These runs have no scored task in common, so there is nothing to pair. Their sums stand below. "
+        + (
+            f"{shared[0]} and {shared[1]} share tasks."
+            if shared[0]
+            else "Nor do any other two of the newest runs: run the same tasks again, under another version or setting."
+        ),
     )
 elif found.same:
     versus_view.same(

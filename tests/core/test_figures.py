@@ -299,3 +299,11 @@ def test_a_query_that_is_no_text_of_a_trajectory_matches_no_key_of_it(ws: Worksp
     group = ws.store.groups.get("R2-0001")
     assert "finish_reason" in json.dumps(group.rollouts[0].model_dump(mode="json"))
     assert not ws.store.rollout_search.find(RolloutFilter(text="finish_reason", whole=True, run_id="R2")).hits
+
+
+def test_the_run_before_is_the_newest_earlier_one_that_shares_a_scored_task(ws: Workspace) -> None:
+    given = [t for t in tasks() if t.split == "trial"]
+    alone = add_run(ws, given, seed=7)
+    assert [ws.store.runs.before(run_id) for run_id in ("R1", "R2", "R3", alone)] == ["", "R1", "R2", ""]
+    again = add_run(ws, given[:1], seed=8)
+    assert ws.store.runs.before(again) == alone

@@ -10,11 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import InputError
+from core.experience import Delete
 from core.worker import seat
 from core.workspace import Workspace
 from core.workspace.shipping import Shipping
 from pages.parts import tables
-from tests.pages.workspaces import fill
+from tests.pages.workspaces import add_run, fill, publish, tasks
 
 pytestmark = pytest.mark.slow
 
@@ -155,6 +156,31 @@ def test_a_form_of_a_lesson_says_how_long_it_may_be(
         "Lesson, at most 1,000 characters",
         1_000,
     )
+
+
+# --- what is empty or alone is said calmly ---
+
+
+def test_an_empty_newest_version_offers_those_that_have_lessons(ws: Workspace) -> None:
+    while live := [e.id for e in ws.store.versions.library()]:  # what waits staged goes out with the first
+        publish(ws, *(Delete(experience_id=i) for i in live))
+    page = open_page("ship/packs")
+    drawn = html(page)
+    assert "The newest version is empty" in drawn
+    assert 'class="w-error"' not in drawn
+    number = max(v.number for v in ws.store.versions.newest(10) if v.size)
+    page.button(f"packs_version_{number}").click().run()
+    assert f"<b>v{number}</b>" in html(page)
+    assert "Version 0 is empty" in html(open_page("ship/packs", pack_version="0"))
+
+
+def test_comparing_begins_with_two_runs_that_share_tasks(ws: Workspace) -> None:
+    add_run(ws, [t for t in tasks() if t.split == "final"], seed=9)
+    page = open_page("prove/compare")
+    assert [page.selectbox(key).value for key in ("compare_a", "compare_b")] == ["R2", "R3"]
+    other = html(page.selectbox("compare_b").set_value("R4").run())
+    assert "No task in common" in other
+    assert "R2 and R3 share tasks." in other
 
 
 # --- once, and in one place ---
