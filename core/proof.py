@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from core.experience import Kind, check_text
+from core.experience import Kind, Operation, check_text
 from core.record import Record
 from core.settings import EMBEDDED, AgentConfig, RewardConfig
 
@@ -61,7 +61,9 @@ class Arm(Record):
     experience_id: str | None = None
     """Of without."""
     proposal_ids: tuple[str, ...] = ()
-    """Of with; the gate tries what passed together as one arm."""
+    """Of with."""
+    operations: tuple[Operation, ...] = ()
+    """Of with: what these proposals said when the evaluation was planned, which pins it."""
     lessons: tuple[ArmLesson, ...] = ()
     """Of text and pack."""
     of: str | None = None
@@ -162,6 +164,9 @@ class Effect(Record):
     """Tasks that could not be scored in one arm or in both; they take no part, and are never 0."""
 
 
+Verdict = Literal["win", "tie", "loss", "unpaired", "in sample"]
+
+
 class TaskRow(Record):
     """One task in one comparison."""
 
@@ -173,7 +178,7 @@ class TaskRow(Record):
     """Mean reward there; None where nothing could be scored."""
     arm: float | None
     difference: float | None
-    outcome: Literal["win", "tie", "loss", "unpaired", "in sample"]
+    outcome: Verdict
     """`in sample`: a lesson of the arm or of the baseline was learned from this task: left out of the headline."""
     baseline_groups: tuple[str, ...] = ()
     """Ids of the groups that hold the rollouts, one for each seed."""
@@ -183,9 +188,12 @@ class TaskRow(Record):
 class LabelRow(Record):
     """How often tasks with one right answer were got right: a collapse to one answer shows here."""
 
+    domain: str
     label: str
+    """The right answer."""
     tasks: int
     baseline: float | None
+    """Mean content score of its rollouts, where scores are graded; else their mean reward."""
     arm: float | None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from core.errors import BusyError, ModelError, StoppedError, WinnowError
 from core.job import Job
 from core.jobs.heart import BEAT_S, Heart
-from core.jobs.queue import FAULT, Queue, Subject, caps_of
+from core.jobs.queue import FAULT, Queue, Subject
 from core.jobs.states import Ending
 from core.ports import Progress, Wish, go, silent
 
@@ -52,9 +52,7 @@ def carry_out(
     if job.state != "cancelling":
         with Heart(queue, job, worker, leaving=leaving, shown=progress, beat_s=beat_s) as heart:
             try:
-                done = queue.work_on(job.subject).work(
-                    run.id, job.actor, heart.progress, caps_of(job, run.config), heart.wish
-                )
+                done = queue.carry_on(job, run, heart.progress, heart.wish)
                 came, ending = Came(job, run=done), "held up" if done.status == "review" else "done"
             except (
                 KeyboardInterrupt
@@ -72,7 +70,7 @@ def carry_out(
 
 def _cancel(queue: Queue, job: Job, worker: str) -> Came:
     try:
-        queue.work_on(job.subject).cancel(job.subject, job.actor, discard=job.discard)
+        queue.carry_off(job)
     except BusyError as e:  # the job stays as it is: the lease runs out, and it is tried again
         return Came(job, error=e)
     except Exception as e:  # noqa: BLE001  # as above

@@ -12,7 +12,7 @@ from core.errors import InputError, NotFoundError
 from core.job import ENDED, LEASE_S, Job, JobKind, later
 from core.jobs import states
 from core.jobs.states import Ending
-from core.ports import Progress, Wishes
+from core.ports import Progress, Wishes, go, silent
 from core.proof import Evaluation, EvaluationConfig
 from core.rollout import Run
 from core.settings import RunConfig
@@ -65,11 +65,11 @@ class Queue:
         """`evaluating` does the jobs of the kind "evaluation"."""
         self._store = store
         self.work = work
-        self.evaluating = evaluating
+        self._evaluating = evaluating
 
-    def work_on(self, subject_id: str) -> Work:
+    def _work_on(self, subject_id: str) -> Work:
         """Who works on a run, or on an evaluation."""
-        return self.evaluating if self.evaluating and subject_id.startswith(EVALUATION) else self.work
+        return self._evaluating if self._evaluating and subject_id.startswith(EVALUATION) else self.work
 
     def subject(self, name: str) -> Subject:
         """What goes by an id: a run (`R3`), or an evaluation (`EV3`).
@@ -179,7 +179,7 @@ class Queue:
         if job.state != "cancelling" or job.worker:
             return job
         try:
-            self.work_on(job.subject).cancel(job.subject, actor, discard=discard)
+            self._work_on(job.subject).cancel(job.subject, actor, discard=discard)
         except InputError as e:
             self.end_cancel(job, "", refused=str(e))
             raise
@@ -196,11 +196,11 @@ class Queue:
         job = self.of_run(name) if name.startswith(("R", EVALUATION)) else self._store.jobs.get(name)
         if job is None or job.state == "done":
             run_id = job.subject if job else name
-            self.work_on(run_id).retry(run_id, actor)
+            self._work_on(run_id).retry(run_id, actor)
             return self.enqueue(run_id, actor)
         states.requeue(job)
         with suppress(InputError):  # nothing of it failed: it just goes on
-            self.work_on(job.subject).retry(job.subject, actor)
+            self._work_on(job.subject).retry(job.subject, actor)
         with self._store.writing():
             job = self.find(job.id)
             other = self._store.jobs.open_of(job.subject)
@@ -215,6 +215,16 @@ class Queue:
             self._store.jobs.save(changed)
             self._store.events.append(actor, f"job.{kind}", job.id, run=job.subject, **data)
         return changed
+
+    def carry_on(self, job: Job, on: Subject, progress: Progress = silent, wishes: Wishes = go) -> Subject:
+        """Do what is missing of what a job works on; raises whatever stops that."""
+        return self._work_on(job.subject).work(
+            job.subject, job.actor, progress, caps_of(job, on.config), wishes
+        )
+
+    def carry_off(self, job: Job) -> None:
+        """End what a job works on, for good; raises whatever refuses that."""
+        self._work_on(job.subject).cancel(job.subject, job.actor, discard=job.discard)
 
     # --- what workers tell ---
 

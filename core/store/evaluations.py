@@ -163,6 +163,15 @@ class Evaluations:
         )
         return [row["task_id"] for row in rows]
 
+    def tasks_behind(self, group_ids: Sequence[str]) -> frozenset[str]:
+        """Ids of the tasks of some groups, and of tasks of the very same text."""
+        rows = self._database.rows(
+            "SELECT DISTINCT same.id FROM groups g JOIN tasks t ON t.id = g.task_id"
+            " JOIN tasks same ON same.text_key = t.text_key WHERE g.id IN (SELECT value FROM json_each(?))",
+            json.dumps(list(group_ids)),
+        )
+        return frozenset(row["id"] for row in rows)
+
     def outcomes(self, run_ids: Iterable[str]) -> list[Outcome]:
         """Every rollout of some runs, in order; no trajectory is read."""
         rows = self._database.rows(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -28,6 +28,9 @@ PROBE_S = 1.0
 
 WISH_S = 0.2
 """How often it is asked whether what is in flight is to be dropped."""
+
+
+T = TypeVar("T")
 
 
 class Learning:
@@ -114,7 +117,7 @@ class Learning:
             check_going_on(run, caps or run.config, self._models)
             self._store.runs.set_status(run_id, "running", actor)
             try:
-                status = asyncio.run(_heeding(self._execute(run, actor, progress, caps, wishes), wishes))
+                status = asyncio.run(heeding(self._execute(run, actor, progress, caps, wishes), wishes))
             except BaseException as e:
                 note = str(e) if isinstance(e, WinnowError) else ""
                 self._store.runs.set_status(run_id, "waiting", actor, note)
@@ -260,7 +263,7 @@ class Learning:
             return await Execution(self._store, self._models, run, actor, access, progress).finish()
 
 
-async def _heeding(work: Coroutine[Any, Any, RunStatus], wishes: Wishes) -> RunStatus:
+async def heeding(work: Coroutine[Any, Any, T], wishes: Wishes) -> T:
     """Do the work; where somebody wants it to stop now, what is in flight is dropped."""
     task = asyncio.create_task(work)
     try:

@@ -30,11 +30,16 @@ LONGEST = 120
 Needs = Mapping[str, "Role | Needs"]
 
 LEARNING: Needs = dict.fromkeys(("start", "retry", "cancel", "propose", "work"), "reviewer")
-JOBS = ("enqueue", "resume", "pause", "cancel", "requeue", "claim", "beat", "end", "end_cancel")
+EVALUATING: Needs = dict.fromkeys(("start", "retry", "cancel", "work"), "reviewer")
+JOBS = (
+    *("enqueue", "resume", "pause", "cancel", "requeue", "claim", "beat", "end", "end_cancel"),
+    *("carry_on", "carry_off"),
+)
 
 NEEDS: Mapping[str, Needs] = {
     "intake": {"add_tasks": "reviewer", "add_rollouts": "reviewer"},
     "learning": LEARNING,
+    "evaluating": EVALUATING,
     "jobs": {**dict.fromkeys(JOBS, "reviewer"), "work": LEARNING},
     "rescoring": {"rescore": "reviewer", "accept": "reviewer"},
     "correcting": {"correct": "reviewer", "take_back": "reviewer"},

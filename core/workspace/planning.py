@@ -84,11 +84,11 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         models.get(name) if name else None for name in (config.extraction_endpoint, config.judge_endpoint)
     ]
     _check(config, endpoint)
-    _check_money(config, models)
+    check_money(config, models)
     tasks = _seeded(store.tasks.select(config.split, config.domains), config)
     if not tasks:
         raise InputError(_no_tasks(config, store.tasks.counts()))
-    _check_help(config, tasks, models)
+    check_help(config, tasks, models)
     request = _request(config, endpoint, others, tasks)
     head = store.versions.head()
     wanted = config.library_version
@@ -129,7 +129,12 @@ def _check(config: RunConfig, endpoint: Endpoint) -> None:
         )
 
 
-def _check_money(config: RunConfig, models: Models) -> None:
+def check_money(config: RunConfig, models: Models) -> None:
+    """Refuse a cap on money where an endpoint has no price.
+
+    Raises:
+        InputError: one has none.
+    """
     names = (config.endpoint, config.extraction_endpoint, config.judge_endpoint)
     for endpoint in (models.get(name) for name in names if name and config.max_cost_usd is not None):
         if not (endpoint.price_in or endpoint.price_out):
@@ -153,10 +158,10 @@ def check_going_on(run: Run, caps: RunConfig, models: Models) -> None:
             f"{run.id} was begun with {run.model}, and the endpoint {now.name} has the model {now.model} now: "
             "give it the old one again, or start a new run."
         )
-    _check_money(caps, models)
+    check_money(caps, models)
 
 
-def _check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
+def check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
     """Refuse a run whose answers nobody could judge, or whose agents may not do what they are to do."""
     seen = {id(t.verifier): t for t in reversed(tasks)}  # equal ones are mostly the same one
     specs = {t.verifier.canonical(): (t.verifier, t.id) for t in reversed(seen.values())}
@@ -179,7 +184,7 @@ def _check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> Non
 def _request(
     config: RunConfig, endpoint: Endpoint, others: Sequence[Endpoint | None], tasks: Sequence[Task]
 ) -> str:
-    models = [_identity(endpoint), *(_identity(e) if e else None for e in others)]
+    models = [identity_of(endpoint), *(identity_of(e) if e else None for e in others)]
     if models[-1] is None:
         models.pop()  # as it was before there were judges
     return content_hash([_asked(config), models, [t.canonical() for t in tasks]])
@@ -204,7 +209,7 @@ def _asked(config: RunConfig) -> dict[str, JsonValue]:
     return {k: v for k, v in asked.items() if k not in LATER or v != plain[k]}
 
 
-def _identity(endpoint: Endpoint) -> dict[str, JsonValue]:
+def identity_of(endpoint: Endpoint) -> dict[str, JsonValue]:
     """What of an endpoint decides about the replies; its prices, limits and key do not."""
     kept = {
         "name",

@@ -1,0 +1,17 @@
+"""Evaluation: arms on the same tasks, compared task by task from stored scores (DESIGN 2.10)."""
+
+from core.evaluation.analysis import Sampled, Told, compare, results
+from core.evaluation.arms import library_of, parse_arm, reach_of, read_text
+from core.evaluation.page import as_html
+
+__all__ = [
+    "Sampled",
+    "Told",
+    "as_html",
+    "compare",
+    "library_of",
+    "parse_arm",
+    "reach_of",
+    "read_text",
+    "results",
+]
