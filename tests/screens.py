@@ -2,6 +2,7 @@
 
     make screens                          or: python -m tests.screens
     python -m tests.screens review group --out FOLDER     only pages with one of these words
+    python -m tests.screens --docs                        the dozen of the README, into docs/screens
 
 They go into build/screens with an index.html that shows all of them. It ends with code 1 where a page scrolls
 sideways, the browser's console says an error, a request failed, or one went off-site.
@@ -11,11 +12,14 @@ from __future__ import annotations
 
 import argparse
 import html
+import io
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+from PIL import Image
 
 from core.workspace import Workspace
 from tests.bench.ui import DRAWING, NotDrawnError, open_page
@@ -58,6 +62,24 @@ PAGES = {
     "activity": "/activity",
     "settings": "/settings",
 }
+DOCS = ROOT / "docs" / "screens"
+DOCS_SIZE = (960, 600)
+DOCS_MOST_BYTES = 150_000
+TOUR = {
+    "home": "/",
+    "new-run": "/new-run",
+    "run": "/run?id=R1",
+    "groups": "/groups",
+    "group": "/group?id=R1-0001",
+    "rollout": "/rollout?id=R1-0001-1",
+    "review": "/review?id=P-0006",
+    "review-dark": "/review?id=P-0006",
+    "publish": "/publish",
+    "library": "/library",
+    "lesson": "/experience?id=E-0001",
+    "packs": "/packs",
+}
+"""What the README shows, of the sample project."""
 
 
 def main() -> None:
@@ -66,7 +88,11 @@ def main() -> None:
     )
     parser.add_argument("words", nargs="*", help="only pages with one of these in their name")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "screens")
+    parser.add_argument("--docs", action="store_true", help="the pictures of the README, into docs/screens")
     options = parser.parse_args()
+    if options.docs:
+        _docs()
+        return
     chosen = {n: a for n, a in PAGES.items() if not options.words or any(w in n for w in options.words)}
     options.out.mkdir(parents=True, exist_ok=True)
     wrong: list[str] = []
@@ -89,6 +115,45 @@ def main() -> None:
         f"{len(list(options.out.glob('*.png')))} pictures in {options.out}; {len(wrong)} things wrong\n"
     )
     sys.exit(bool(wrong))
+
+
+def _docs() -> None:
+    """Take the pictures of the README: what a window shows of the sample project, small."""
+    DOCS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        _sample(Path(name) / "sample")  # before the browser, whose event loop would be in its way
+        with serve(Path(name) / "sample") as base, browsing() as browser:
+            for scheme in SCHEMES:
+                context = browser.new_context(
+                    viewport={"width": 1440, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+                )
+                context.add_init_script(DRAWING)
+                for picture, address in TOUR.items():
+                    if picture.endswith("-dark") == (scheme == "dark"):
+                        page = context.new_page()
+                        open_page(page, base + address)
+                        _small(page.screenshot(), DOCS / f"{picture}.png")
+                        page.close()
+                context.close()
+
+
+def _sample(folder: Path) -> None:
+    """The sample project after a first round: a version, one lesson staged, the rest of them waiting."""
+    ws = Workspace(folder)
+    ws.load_sample("ann")
+    for proposal in ("P-0001", "P-0002", "P-0003"):
+        ws.review.approve(proposal, "ann")
+    ws.review.publish("First lessons of the sample project", "ann")
+    ws.review.approve("P-0004", "ann")
+
+
+def _small(picture: bytes, to: Path) -> None:
+    """Write a picture as small as it can be read."""
+    small = Image.open(io.BytesIO(picture)).convert("RGB").resize(DOCS_SIZE, Image.Resampling.LANCZOS)
+    small.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(to, optimize=True)
+    if (size := to.stat().st_size) > DOCS_MOST_BYTES:
+        sys.exit(f"{to.name} has {size:,} bytes: more than a README should load")
+    sys.stderr.write(f"{to.name}: {size:,} bytes\n")
 
 
 def _pictures(
