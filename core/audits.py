@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from core.compression import EMBEDDED, Strategy, dropped, goal, in_order
-from core.experience import OPEN_STATUSES, Delete, Experience, Merge, Proposal, ProposalStatus, targets_of
+from core.experience import PENDING, Delete, Experience, Merge, Proposal, targets_of
 from core.record import Record
 from core.settings import N_MAX
 from core.similarity import near_duplicates
@@ -39,7 +39,6 @@ LOW_CONFIDENCE = 0.10
 TRIED_USES = 5
 REDUNDANT_COSINE = 0.85
 
-PENDING: tuple[ProposalStatus, ...] = (*OPEN_STATUSES, "approved")
 ROUNDING = 1e-9
 """A confidence that was reached in steps of 10 % may miss a bound by its last bits."""
 

@@ -243,6 +243,8 @@ ProposalStatus = Literal[
     "published",
 ]
 OPEN_STATUSES: tuple[ProposalStatus, ...] = ("proposed", "deferred", "stale")
+PENDING: tuple[ProposalStatus, ...] = (*OPEN_STATUSES, "approved")
+"""Not decided, or decided and not published."""
 
 Extractor = Literal["evidence", "llm", "person", "correction", "pack", "audit"]
 """Who suggested it: counted evidence, a model, a person, one who corrected a rollout, an imported library, an audit

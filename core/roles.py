@@ -46,6 +46,28 @@ def may(role: Role, needed: Role) -> bool:
     return ROLES.index(role) >= ROLES.index(needed)
 
 
+def refusal(role: Role, needed: Role, what: str = "") -> str:
+    """Says that somebody in a role may not do something.
+
+    Args:
+        role: theirs.
+        needed: what it takes.
+        what: in a word or two; empty where it goes without saying.
+    """
+    named = f" ({what})" if what else ""
+    return f"A {role} may not do this{named}; it takes a {needed}. Nothing was changed."
+
+
+def check(role: Role, needed: Role, what: str = "") -> None:
+    """Go on only where somebody in a role may do what needs another one.
+
+    Raises:
+        TrustError: they may not.
+    """
+    if not may(role, needed):
+        raise TrustError(refusal(role, needed, what))
+
+
 def needs(needed: Role) -> Callable[[Command[Actor, P, R]], Command[Actor, P, R]]:
     """Let only this role and those above it call a method; others are told so before anything is looked at.
 
@@ -57,10 +79,7 @@ def needs(needed: Role) -> Callable[[Command[Actor, P, R]], Command[Actor, P, R]
 
         @functools.wraps(command)
         def guarded(self: Actor, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            if not may(self.role, needed):
-                raise TrustError(
-                    f"A {self.role} may not do this ({what}); it takes a {needed}. Nothing was changed."
-                )
+            check(self.role, needed, what)
             return command(self, *args, **kwargs)
 
         return guarded

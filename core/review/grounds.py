@@ -152,14 +152,19 @@ def rivals(proposal: Proposal, others: list[Open]) -> tuple[Rival, ...]:
 
 def _example(store: Store, rollout_id: str) -> Example:
     try:
-        found = store.groups.rollout(rollout_id)
+        found = store.trajectories.head(rollout_id)
     except NotFoundError:
         return Example(rollout_id=rollout_id, reward=None, advantage=None, says="(no longer kept)")
-    outcomes = {True: "succeeded", False: "failed", None: "gave no result"}
-    steps = ", ".join(f"{n}. {s.tool} {outcomes[s.success]}" for n, s in enumerate(found.trajectory.steps, 1))
     return Example(
         rollout_id=rollout_id,
         reward=found.reward,
         advantage=found.advantage,
-        says=found.semantic or steps,
+        says=found.semantic or _steps(store, rollout_id),
     )
+
+
+def _steps(store: Store, rollout_id: str) -> str:
+    """The steps that it took: the trajectory, which may be long, is opened for them alone."""
+    outcomes = {True: "succeeded", False: "failed", None: "gave no result"}
+    steps = store.trajectories.get(rollout_id).steps
+    return ", ".join(f"{n}. {s.tool} {outcomes[s.success]}" for n, s in enumerate(steps, 1))

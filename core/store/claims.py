@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from core.record import Record
 from core.store.database import Database
-from core.store.events import Clock, Events
+from core.store.events import Events
 
 COLUMNS = "proposal_id, holder, taken_at, until"
 SUBJECT = "claims"
@@ -49,10 +49,10 @@ def later(at: str, minutes: float) -> str:
 
 
 class Claims:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, events: Events) -> None:
         self._database = database
-        self._events = Events(database, clock)
-        self.clock = clock
+        self._events = events
+        self.clock = events.clock
 
     def take(self, proposal_id: str, holder: str, minutes: float, at: str) -> Claim:
         """Put a claim in the place of whatever claim there was on a proposal; see `after`."""

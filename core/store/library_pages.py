@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from core.errors import InputError
-from core.experience import Experience
+from core.experience import PENDING, Experience
 from core.record import Record
 from core.store.database import Row
 from core.store.search import FROM_WORDS, MAX_QUERY, Hit, hit_of, terms_of
@@ -34,7 +34,6 @@ ORDERS: dict[ShelfOrder, str] = {
 USED = (
     "EXISTS (SELECT 1 FROM credits c WHERE c.experience_id = e.id AND c.followers > 0 AND c.in_sample = {})"
 )
-WAITING = ("proposed", "deferred", "stale", "approved")
 WINDOW = 5_000
 """Rollouts that are looked at for one page of those that were given a lesson: nobody keeps a list of them."""
 
@@ -176,7 +175,7 @@ class LibraryPages:
             " p.body -> '$.operation.experience_ids' ELSE json_array(p.body ->> '$.operation.experience_id') END) t"
             " WHERE p.status IN (SELECT value FROM json_each(?)) AND p.op <> 'add'"
             " AND t.value IN (SELECT value FROM json_each(?)) GROUP BY t.value",
-            *(json.dumps(WAITING), named),
+            *(json.dumps(PENDING), named),
         ):
             found.setdefault(row["id"], {})["waiting"] = row["waiting"]
         return {i: Earnings(**values) for i, values in found.items()}

@@ -150,12 +150,6 @@ class Proposals:
         )
         return max(there, number_of(told or ""), given(self._database, "quarantine"))
 
-    def quarantined(self, limit: int = 200) -> list[Quarantined]:
-        rows = self._database.rows(
-            "SELECT reason, raw, run_id, group_ids FROM quarantine ORDER BY id DESC LIMIT ?", limit
-        )
-        return [_quarantined(row) for row in rows]
-
     def quarantine_page(
         self, *, run_id: str | None = None, limit: int = 50, offset: int = 0
     ) -> tuple[list[QuarantinedItem], int]:

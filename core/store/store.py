@@ -73,7 +73,7 @@ class Store:
         self.search = Search(self._database)
         self.figures = Figures(self._database)
         self.rollout_search = RolloutSearch(self._database)
-        self.claims = Claims(self._database, clock)
+        self.claims = Claims(self._database, self.events)
         self.labels = Labels(self._database, self.events)
         self.redactions = Redactions(self._database, self.events)
         self.standing = Standing(self._database)

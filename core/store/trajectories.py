@@ -16,15 +16,20 @@ class Trajectories:
         self._groups = groups
 
     def mark(self, rollout_id: str) -> str:
-        """Another text whenever the trajectory is another one, by what is stored of it; it is not opened.
+        """Another text whenever the trajectory is another one, by what is stored beside it; it is not read.
 
         Raises:
             NotFoundError: there is no such rollout.
         """
-        body = self._database.value("SELECT body FROM trajectories WHERE rollout_id = ?", rollout_id)
-        if body is None:
+        row = self._database.row(
+            "SELECT t.rowid AS place, length(t.body) AS bytes, r.duration_s, r.usage, r.answer,"
+            " (SELECT max(id) FROM redactions) AS redacted"
+            " FROM trajectories t JOIN rollouts r ON r.id = t.rollout_id WHERE t.rollout_id = ?",
+            rollout_id,
+        )
+        if row is None:
             raise NotFoundError(f"There is no rollout {rollout_id!r} in this workspace.")
-        return hashlib.sha256(body).hexdigest()
+        return hashlib.sha256(repr(row).encode("utf-8", "surrogatepass")).hexdigest()
 
     def get(self, rollout_id: str) -> Trajectory:
         """The whole of it.

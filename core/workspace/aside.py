@@ -11,24 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import BusyError, InputError
+from core.roles import Role, check
 
 ROOT = Path(__file__).parents[2]
 SAID = 400
 """Characters of what a command said that are shown."""
 
 
-def run_aside(folder: Path, *arguments: str, within_s: float) -> Any:
+NEEDS: dict[str, Role] = {"backup": "publisher", "endpoints": "reviewer"}
+"""What some commands take: a backup holds all that the workspace holds, and a trial asks a model. Others only look."""
+
+
+def run_aside(folder: Path, *arguments: str, within_s: float, role: Role) -> Any:
     """What `winnow ARGUMENTS --json` says of a workspace, whether it ends well or with findings.
 
     Args:
         folder: the workspace.
         arguments: the command.
         within_s: after so many seconds it is ended.
+        role: of who asks for it: the process itself is a publisher.
 
     Raises:
+        TrustError: it takes another role.
         BusyError: it took longer.
         InputError: it refused, or said nothing that can be read.
     """
+    check(role, NEEDS.get(arguments[0], "reader"), arguments[0])
     command = [sys.executable, "-m", "core", *arguments, "--json", "--workspace", str(folder)]
     process = subprocess.Popen(
         command,

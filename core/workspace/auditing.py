@@ -7,14 +7,15 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from core.audits import PENDING, Embed, Known, Rules, Suggestion, Usage, audit
+from core.audits import Embed, Known, Rules, Suggestion, Usage, audit
 from core.errors import BusyError, InputError
-from core.experience import Evidence, Experience, Proposal, targets_of
+from core.experience import PENDING, Evidence, Experience, Proposal, targets_of
 from core.extraction.wording import opposed
 from core.library import Library
 from core.record import Record
 from core.settings import N_MAX
 from core.store import Store
+from core.workspace.logged import Logged
 
 if TYPE_CHECKING:
     from core.ports import Embedder
@@ -23,8 +24,6 @@ EVERYTHING = 1_000_000
 TRIES = 5
 """How often an audit looks anew when the library or its proposals changed while it looked."""
 
-CAPACITY = "setting n_max"
-"""Subject of the log's lines on the capacity: the newest one holds."""
 MOST = 1_000_000
 
 UsageOf = Callable[[Library], Usage]
@@ -69,6 +68,7 @@ class Auditing:
         self._store = store
         self._embedder = embedder
         self._usage = usage or usage_of(store)
+        self._capacity = Logged(store, "n_max", N_MAX)
 
     def audit(self, rules: Rules, actor: str, *, dry_run: bool = False, epoch: int | None = None) -> Audited:
         """Look at the newest version, and propose what the audits suggest, all of it in one transaction.
@@ -112,8 +112,7 @@ class Auditing:
     @property
     def n_max(self) -> int:
         """N_max: live lessons that the library may hold; above it, the capacity audit suggests which go."""
-        newest = self._store.events.newest(1, subject=CAPACITY)
-        return int(str(newest[0].data["to"])) if newest else N_MAX
+        return int(str(self._capacity.get()))
 
     def set_n_max(self, number: int, actor: str) -> None:
         """Say how many live lessons the library may hold; the log keeps it, with who said it and when.
@@ -123,9 +122,7 @@ class Auditing:
         """
         if not 1 <= number <= MOST:
             raise InputError(f"A library may hold 1 to {MOST:,} lessons, not {number:,}.")
-        with self._store.writing():
-            if (was := self.n_max) != number:
-                self._store.events.append(actor, "setting.changed", CAPACITY, was=was, to=number)
+        self._capacity.change(number, actor)
 
     def _now(self) -> tuple[Library, Known]:
         library = self._store.versions.library()

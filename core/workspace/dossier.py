@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from core.credit import Credit, credited
-from core.experience import OPEN_STATUSES, Experience, Proposal
+from core.experience import PENDING, Experience, Proposal
 from core.record import Record
 from core.store import Store
 from core.workspace.provenance import Provenance, provenance
-
-WAITING = (*OPEN_STATUSES, "approved")
 
 
 class Brought(Record):
@@ -131,7 +129,7 @@ def dossier(store: Store, experience_id: str, *, trajectories: bool = False) -> 
         earnings=earnings,
         in_sample_tasks=tuple(sorted(store.credits.tasks_behind(head, experience_id).get(experience_id, ()))),
         live_in=_spans(store, known),
-        waiting=tuple(store.proposals.about(experience_id, WAITING)),
+        waiting=tuple(store.proposals.about(experience_id, PENDING)),
         imported=tuple(one for i in [*reversed(own), experience_id] for one in _brought(store, i)),
     )
 

@@ -1,14 +1,15 @@
-"""What a workspace wants by default. The log keeps each change, with who made it and when; the newest one holds."""
+"""What a workspace wants by default."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from core.errors import InputError
 from core.record import Record
 from core.store import Store
+from core.workspace.logged import Logged
 
 REASONS = ("too specific", "not true in general", "says the obvious", "said already", "could do harm")
 """Why a proposal may be rejected, where the workspace names no reasons of its own."""
@@ -25,12 +26,13 @@ class Caps(Record):
 
 class Preferences:
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._reasons = Logged(store, "reject_reasons", [*REASONS])
+        self._caps = Logged(store, "caps", Caps().model_dump())
 
     @property
     def reject_reasons(self) -> tuple[str, ...]:
         """The reasons that a reviewer can choose from."""
-        found = self._newest("reject_reasons")
+        found = self._reasons.get()
         return tuple(map(str, found)) if isinstance(found, list) else REASONS
 
     def set_reject_reasons(self, reasons: Sequence[str], actor: str) -> None:
@@ -46,22 +48,12 @@ class Preferences:
             raise InputError(
                 f"A reason is a few words, {LONGEST_REASON} characters at most: {long[:40]!r} is longer."
             )
-        self._change("reject_reasons", list(self.reject_reasons), list(lines), actor)
+        self._reasons.change([*lines], actor)
 
     @property
     def caps(self) -> Caps:
         """The caps that a new run begins with."""
-        found = self._newest("caps")
-        return Caps.read(found) if isinstance(found, dict) else Caps()
+        return Caps.read(self._caps.get())
 
     def set_caps(self, caps: Caps, actor: str) -> None:
-        self._change("caps", self.caps.model_dump(), caps.model_dump(), actor)
-
-    def _newest(self, name: str) -> JsonValue:
-        newest = self._store.events.newest(1, subject=f"setting {name}")
-        return newest[0].data["to"] if newest else None
-
-    def _change(self, name: str, was: JsonValue, to: JsonValue, actor: str) -> None:
-        with self._store.writing():
-            if was != to:
-                self._store.events.append(actor, "setting.changed", f"setting {name}", was=was, to=to)
+        self._caps.change(caps.model_dump(), actor)

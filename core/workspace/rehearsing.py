@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from core.errors import InputError, TrustError, WinnowError
+from core.errors import InputError, WinnowError
 from core.executor import LocalExecutor
 from core.injection import estimate_tokens
 from core.record import Record, content_hash
-from core.roles import Role, may
+from core.roles import Role, check
 from core.rollout import Group, Task, Usage
 from core.runner import Assignment, Runner
 from core.settings import RunConfig
@@ -160,8 +160,7 @@ def begin(folder: Path, key: str, config: RunConfig, role: Role) -> None:
     Raises:
         TrustError: it asks a model, which takes a reviewer.
     """
-    if not may(role, "reviewer"):
-        raise TrustError(f"A {role} may not do this (rehearse); it takes a reviewer. Nothing was changed.")
+    check(role, "reviewer", "rehearse")
     with _lock:
         there = _going.get((folder, key))
         if there and there.process.poll() is None:

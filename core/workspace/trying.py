@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.errors import BusyError, WinnowError
 from core.record import Record
+from core.roles import Role
 from core.workspace.aside import run_aside
 
 WITHIN_S = 45.0
@@ -23,10 +24,10 @@ class Trial(Record):
     """What it can do; None = not to be told."""
 
 
-def try_endpoint(folder: Path, name: str, within_s: float = WITHIN_S) -> Trial:
+def try_endpoint(folder: Path, name: str, role: Role, within_s: float = WITHIN_S) -> Trial:
     """Ask an endpoint a few short questions, and tell what it can do. Never raises a `WinnowError`."""
     try:
-        found = run_aside(folder, "endpoints", "test", name, within_s=within_s)
+        found = run_aside(folder, "endpoints", "test", name, within_s=within_s, role=role)
     except BusyError:
         late = f"{name} did not answer within {within_s:.0f} s and was given up."
         return Trial(

@@ -47,7 +47,10 @@ def _backups(ws: Workspace) -> None:
         help=safe.label(reason, 200),
     ):
         with st.spinner("Copying and checking …"):
-            session.attempt(lambda: run_aside(ws.folder, "backup", within_s=WITHIN_S), "The backup is made.")
+            session.attempt(
+                lambda: run_aside(ws.folder, "backup", within_s=WITHIN_S, role=session.role()),
+                "The backup is made.",
+            )
         st.rerun()
     if reason:
         return
@@ -95,7 +98,7 @@ def _doctor(ws: Workspace) -> None:
 
 def _examine(ws: Workspace) -> list[Mapping[str, str]] | str:
     try:
-        said = run_aside(ws.folder, "doctor", within_s=WITHIN_S)
+        said = run_aside(ws.folder, "doctor", within_s=WITHIN_S, role=session.role())
     except WinnowError as e:
         return str(e)
     return [{str(k): str(v) for k, v in each.items()} for each in said.get("findings", [])]

@@ -99,9 +99,17 @@ def _endpoint(ws: Workspace, endpoint: Endpoint, held: list[Role], reason: str) 
             limits=_limits(endpoint),
         )
         with st.container(horizontal=True):
-            if st.button("Test", key=f"test_{name}", type="tertiary", icon=":material/network_check:"):
+            refused = session.refusal("reviewer")
+            if st.button(
+                "Test",
+                key=f"test_{name}",
+                type="tertiary",
+                icon=":material/network_check:",
+                disabled=bool(refused),
+                help=frame.refused(refused),
+            ):
                 with st.spinner("Asking a short question, for 45 seconds at most …"):
-                    session.put(TRIALS, {**_trials(), name: try_endpoint(ws.folder, name)})
+                    session.put(TRIALS, {**_trials(), name: try_endpoint(ws.folder, name, session.role())})
             if name != EMBEDDED:
                 _change(ws, endpoint, held, reason)
         _trial(name)
