@@ -7,10 +7,10 @@ READY := .venv/.ready
 DEV := .venv/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test lint check format soak bench bench-ui screens clean
+.PHONY: help demo proof app test lint check format soak bench bench-learning bench-ui screens clean
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; say which one with: make PYTHON=python3.12 ...")'
@@ -26,6 +26,9 @@ $(DEV): $(READY)
 
 demo: $(READY) ## run the whole loop on the embedded model and serve the app (SERVE=0: do not serve; FRESH=1: start over)
 	$(BIN)/winnow demo --port $(PORT) $(if $(filter 0,$(SERVE)),--no-serve) $(if $(filter 1,$(FRESH)),--fresh)
+
+proof: $(READY) ## the standing proof: up to 90 minutes on two cores, goes on where it was stopped (AGAIN=1: the repetition)
+	$(BIN)/winnow proof --write docs/proof.md $(if $(filter 1,$(AGAIN)),--again)
 
 app: $(READY) ## serve the app on the workspace in .winnow
 	$(BIN)/winnow app --port $(PORT)
@@ -53,6 +56,9 @@ soak: $(DEV) ## the full counts: runs killed and under faults, commands killed, 
 
 bench: $(DEV) ## measure; timings never decide a test
 	$(BIN)/python -m tests.bench
+
+bench-learning: $(DEV) ## measure what is found of planted lessons, and what the trial gate lets pass (RECORD=1: keep it)
+	$(BIN)/python -m tests.bench.learning $(if $(filter 1,$(RECORD)),--record)
 
 bench-ui: $(DEV) ## measure every page on 100,000 rollouts and a tenth of them, in real Chromium
 	$(BIN)/python -m tests.bench.ui
