@@ -30,6 +30,11 @@ COMMANDS = {
         "core.cli.audit:audit",
         "Look for lessons to delete, merge or compress; everything becomes a proposal.",
     ),
+    "prior": ("core.cli.prior:prior", "Token priors: derive, list, show, export, import."),
+    "objective": (
+        "core.cli.objective:objective",
+        "How far a version of the library moves the model, by task.",
+    ),
     "usage": (
         "core.cli.usage:usage",
         "Read back how shipped lessons did, so that they keep earning or losing.",

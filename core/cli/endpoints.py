@@ -45,6 +45,21 @@ def endpoints() -> None:
 @click.option("--sends-n", is_flag=True, help="One request may ask for several replies.")
 @click.option("--no-seed", is_flag=True, help="The endpoint takes no seed.")
 @click.option("--json-schema", is_flag=True, help="The endpoint enforces JSON schemas.")
+@click.option(
+    "--bias-range",
+    type=float,
+    default=100.0,
+    show_default=True,
+    help="Largest bias of a token; 0: takes none.",
+)
+@click.option(
+    "--bias-entries", type=int, default=300, show_default=True, help="Most tokens in one logit_bias."
+)
+@click.option(
+    "--logprobs", is_flag=True, help="It gives log-probabilities with token ids, as llama.cpp does."
+)
+@click.option("--grammar", is_flag=True, help="It takes llama.cpp grammars with token ids.")
+@click.option("--tokenizer", metavar="FILE", help="The model's tokenizer.json, for token priors.")
 @click.option("--extra", default="{}", metavar="JSON", help="Further fields of the request body.")
 def add(desk: Desk, name: str, no_seed: bool, extra: str, **settings: object) -> None:
     """Add an OpenAI-compatible endpoint, or change the one of that NAME."""

@@ -42,6 +42,7 @@ def pack() -> None:
     default=0.0,
     help="Only lessons of this confidence or more; default: all.",
 )
+@click.option("--prior", metavar="ID", help="Ship this token prior, too: in the form pack only.")
 @click.option("--force", is_flag=True, help="Write over a file that holds something else.")
 @click.option(
     "--no-provenance", "--redact", is_flag=True, help="Leave out who and what the lessons came from."

@@ -1,7 +1,7 @@
 """Read a pack that comes from anywhere: trusted for nothing until all of it was checked.
 
 In this order, and the first fault ends it: size, zip structure, names of the files, sizes and ratios, checksums,
-JSON, format version, schema, records, and that `prompt.txt` is the text that `pack.json` renders to.
+JSON, format version, schema, records, and that `prompt.txt` (and `logit_bias.json`) is what `pack.json` renders to.
 
 To verify is more than to read: nothing may lie in the file that is not told by `pack.json`. So there is no byte around,
 between or behind the four files, no comment, and `README.md` is the one that `pack.json` renders to. How the files are
@@ -22,9 +22,11 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from core.errors import InputError, PackError
+from core.packs import logit_bias
 from core.packs.content import check_text_only, no_key_twice
 from core.packs.pack import (
     FILES,
+    KNOWN,
     MAX_PACK_BYTES,
     SCHEMA_VERSION,
     SUMS,
@@ -120,6 +122,8 @@ def _checked(data: bytes) -> tuple[dict[str, bytes], Pack]:
     pack = _read_json(files["pack.json"])
     if files["prompt.txt"] != prompt_text(pack.as_experiences()).encode():
         raise PackError("The pack's prompt.txt is not the text that its pack.json renders to.")
+    if pack.prior and files.get(logit_bias.NAME) != logit_bias.write(pack.prior):
+        raise PackError(f"The pack's {logit_bias.NAME} is not what its pack.json renders to.")
     return files, pack
 
 
@@ -139,9 +143,10 @@ def _check_bytes(data: bytes) -> None:
 
 def _check_files(files: Mapping[str, bytes], pack: Pack) -> tuple[str, ...]:
     """Refuse a file that does not follow from pack.json; of a later version, name it."""
-    more = sorted(files.keys() - {*FILES, SUMS})
+    own = {*FILES, SUMS, *([logit_bias.NAME] if pack.prior else [])}
+    more = sorted(files.keys() - own)
     changed = files["README.md"] != readme_text(pack).encode()
-    if pack.schema_version == SCHEMA_VERSION:
+    if pack.schema_version in KNOWN:
         if more:
             raise PackError(f"The pack holds a file that no pack of its format has: {more[0]}.")
         if changed:
@@ -223,7 +228,7 @@ def _read_json(content: bytes) -> Pack:
     _check_format(data.get("schema_version"))
     _check_schema(data)
     check_text_only(data, "The pack's pack.json")
-    if data["schema_version"] != SCHEMA_VERSION:
+    if data["schema_version"] not in KNOWN:
         data = _without_later_fields(data)
     try:
         pack = Pack.read(data, where="pack.json")
@@ -261,8 +266,9 @@ def _check_schema(data: dict[str, Any]) -> None:
 
 
 def _without_later_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """What format 1.0 knows of a pack of a later minor version."""
+    """What is known here of a pack of a later minor version; a prior in it is left out with what it brings along."""
     known = _known(Pack, data)
+    known.pop("prior", None)
     known["version"] = _known(PackedVersion, data["version"])
     known["experiences"] = [_known(PackedExperience, e) for e in data["experiences"]]
     for experience in known["experiences"]:

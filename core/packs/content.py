@@ -14,6 +14,7 @@ from core.errors import PackError
 from core.experience import GENERAL, Experience, Proposal, Version, check_text
 from core.importers.source import has_half_surrogates
 from core.packs.redaction import Redaction, Tells, names_a_home, without_homes, without_paths
+from core.prior import Prior
 from core.record import Record
 
 _SECRETS = re.compile(
@@ -51,6 +52,8 @@ class PackContent(Record):
     """The library at that version; what is not live is left out."""
     proposals: dict[str, Proposal] = Field(default_factory=dict)
     """By id: where the lessons came from."""
+    prior: Prior | None = None
+    """A token prior that is shipped with the lessons."""
     include_provenance: bool = True
     """False leaves out proposals, evidence, and the names and messages of people."""
     winnow: str = Field(default_factory=winnow_version)
@@ -66,7 +69,9 @@ class PackContent(Record):
     def for_domain(self, domain: str) -> PackContent:
         """Only what is injected for tasks of one domain: its own lessons and the general ones."""
         kept = tuple(e for e in self.experiences if e.domain in (domain, GENERAL))
-        return self.model_copy(update={"experiences": kept})
+        factors = tuple(f for f in self.prior.factors if f.domain in (domain, GENERAL)) if self.prior else ()
+        prior = self.prior.model_copy(update={"factors": factors}) if self.prior and factors else None
+        return self.model_copy(update={"experiences": kept, "prior": prior})
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class Exporter:
             (f"{len(live)} texts", True),
             (facts, self.tells != "texts"),
             (origin, told),
+            *([("a token prior with its counts", self.tells == "origin")] if content.prior else []),
             (always, False),
         ]
         return Redaction(

@@ -1,4 +1,5 @@
-"""The experience pack: one zip of `pack.json`, `README.md`, `prompt.txt` and `SHA256SUMS`.
+"""The experience pack: one zip of `pack.json`, `README.md`, `prompt.txt` and `SHA256SUMS`; with a token prior,
+`logit_bias.json`, too.
 
 The same content gives the same bytes on every machine: nothing in it depends on when or where it was written,
 and the files are stored, not deflated, since two builds of zlib may deflate differently.
@@ -17,14 +18,21 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import PackError
 from core.experience import Experience, Extractor, Kind, Proposal, check_text
+from core.packs import logit_bias
 from core.packs.content import PackContent, check_strings, lessons_of
+from core.packs.logit_bias import PackedPrior
 from core.packs.prompt import prompt_text
 from core.packs.readme import readme_text
 from core.packs.redaction import without_homes
-from core.record import Record
+from core.record import Record, canonical_json
 
 SCHEMA_VERSION = "1.0"
 """Major: a reader of another one refuses. Minor: fields were added that an older reader may ignore."""
+
+WITH_PRIOR = "1.1"
+"""Of a pack that holds a token prior."""
+
+KNOWN = (SCHEMA_VERSION, WITH_PRIOR)
 
 PACK_SCHEMA = Path(__file__).with_name("pack.schema.json")
 """The JSON Schema of `pack.json`, shipped with the project."""
@@ -94,6 +102,14 @@ class Pack(Record):
     version: PackedVersion
     provenance: Literal["included", "redacted"]
     experiences: tuple[PackedExperience, ...] = Field(max_length=MAX_EXPERIENCES)
+    prior: PackedPrior | None = None
+    """From 1.1 on, and only where there is one."""
+
+    @model_validator(mode="after")
+    def _says_that_it_has_one(self) -> Self:
+        if self.schema_version in KNOWN and (self.schema_version == WITH_PRIOR) != (self.prior is not None):
+            raise ValueError(f"a token prior and the format {WITH_PRIOR} belong together")
+        return self
 
     @model_validator(mode="after")
     def _redacted_is_redacted(self) -> Self:
@@ -101,6 +117,10 @@ class Pack(Record):
         if self.provenance == "redacted" and told:
             raise ValueError("it says that its origin was left out, and tells it")
         return self
+
+    def canonical(self) -> str:
+        """The content of `pack.json`, without a field for the prior that is not there."""
+        return canonical_json(self.model_dump(mode="json", exclude={"prior"} if self.prior is None else None))
 
     def as_experiences(self) -> tuple[Experience, ...]:
         """The lessons as records of the library, e.g. to render or to propose them."""
@@ -118,6 +138,7 @@ def make_pack(content: PackContent) -> Pack:
     version = content.version
     try:
         pack = Pack(
+            schema_version=WITH_PRIOR if content.prior else SCHEMA_VERSION,
             winnow=content.winnow,
             name=content.name,
             version=PackedVersion(
@@ -127,6 +148,7 @@ def make_pack(content: PackContent) -> Pack:
             ),
             provenance="included" if told else "redacted",
             experiences=tuple(_packed(e, content) for e in lessons_of(content)),
+            prior=logit_bias.packed(content.prior) if content.prior else None,
         )
     except ValidationError as e:
         first = e.errors(include_url=False)[0]
@@ -176,10 +198,12 @@ def write_pack(pack: Pack) -> bytes:
         "README.md": readme_text(pack).encode(),
         "prompt.txt": prompt_text(pack.as_experiences()).encode(),
     }
-    sums = "".join(f"{hashlib.sha256(contents[name]).hexdigest()}  {name}\n" for name in FILES)
+    if pack.prior:
+        contents[logit_bias.NAME] = logit_bias.write(pack.prior)
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items())
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in (*((n, contents[n]) for n in FILES), (SUMS, sums.encode())):
+        for name, data in (*contents.items(), (SUMS, sums.encode())):
             entry = zipfile.ZipInfo(name, date_time=_EPOCH)
             entry.create_system = 3  # as on Unix, also when written on Windows
             entry.external_attr = 0o100644 << 16

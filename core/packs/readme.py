@@ -26,6 +26,7 @@ def readme_text(pack: Pack) -> str:
         "- `prompt.txt` is the text to put into a system prompt, as runs are injected with it.",
         "- `pack.json` holds the lessons with their origin"
         + (" (redacted)." if pack.provenance == "redacted" else "."),
+        *_prior(pack),
         "- `sha256sum -c SHA256SUMS` checks the files.",
         "",
         "## Lessons",
@@ -34,6 +35,16 @@ def readme_text(pack: Pack) -> str:
     for experience in pack.experiences:
         lines += _lesson(experience)
     return "\n".join(lines)
+
+
+def _prior(pack: Pack) -> list[str]:
+    if pack.prior is None:
+        return []
+    named = pack.prior.tokenizer
+    return [
+        "- `logit_bias.json` is a token prior, by domain what to send as `logit_bias`: only for the tokenizer of"
+        f" {code_span(named.name)} (sha256 of its vocabulary: {named.sha256}), whose ids they are."
+    ]
 
 
 def _lesson(experience: PackedExperience) -> list[str]:

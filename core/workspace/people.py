@@ -46,7 +46,11 @@ NEEDS: Mapping[str, Needs] = {
     "crediting": dict.fromkeys(("credit_group", "credit_run", "credit_usage"), "reviewer"),
     "priors": {"derive": "reviewer", "bring": "reviewer"},
     "policies": {"measure": "reviewer"},
-    "shipping": {"write": "reviewer", "arriving": {"library": "reviewer", "usage": "reviewer"}},
+    "shipping": {
+        "write": "reviewer",
+        "write_prior": "reviewer",
+        "arriving": {"library": "reviewer", "usage": "reviewer"},
+    },
     "auditing": {"audit": "reviewer", "set_n_max": "publisher"},
     "models": {
         **dict.fromkeys(("save", "remove", "set_role"), "publisher"),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import InputError
+from core.errors import InputError, PackError
 from core.ports import Progress, Tokenizer, silent
 from core.prior import (
     Bias,
@@ -134,13 +134,20 @@ class Priors:
         check_tokenizer(prior, at)
         return bias_map(prior, limits_of(at), domain=domain, scale=scale)
 
-    def bring(self, prior: Prior, endpoint: Endpoint | str, actor: str) -> Prior:
-        """Keep a prior that was made elsewhere.
+    def bring(self, data: bytes, endpoint: Endpoint | str, actor: str) -> Prior:
+        """Keep the prior of a pack, or of a file of `logit_bias` JSON.
 
         Raises:
+            PackError: it is neither, holds no prior, or is not sound.
             NotFoundError: there is no such endpoint.
-            InputError: it belongs to another tokenizer than the endpoint's.
+            InputError: the prior belongs to another tokenizer than the endpoint's.
         """
+        from core.packs import logit_bias, read_pack
+
+        packed = read_pack(data).prior if data.startswith(b"PK") else logit_bias.read(data)
+        if packed is None:
+            raise PackError("The pack holds no token prior.")
+        prior = packed.as_prior()
         check_tokenizer(prior, self._models.get(endpoint) if isinstance(endpoint, str) else endpoint)
         return self._store.priors.add(prior, actor)
 
@@ -149,7 +156,7 @@ class Priors:
     ) -> list[Factor]:
         ids = _encoded(tokenizer, [t for texts in learned.texts.values() for *_, t in texts], progress)
         masked = self._masked(tokenizer, {domain for domain, _ in learned.texts}, progress)
-        piece = lru_cache(maxsize=None)(lambda token: tokenizer.decode([token]))
+        piece = lru_cache(maxsize=None)(lambda token: tokenizer.decode([token]).replace("\0", "\ufffd"))
         return [
             derive_factor(
                 domain,

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.importers.source import bytes_of
-from core.packs import EXPORTERS, READERS, Credit, PackCheck, PackContent, Redaction, verify_pack
+from core.packs import (
+    EXPORTERS,
+    READERS,
+    Credit,
+    PackCheck,
+    PackContent,
+    Redaction,
+    logit_bias,
+    verify_pack,
+)
 from core.packs.pack import MAX_PACK_BYTES
 from core.record import Record
 from core.store import Store
@@ -65,6 +74,7 @@ class Shipping:
         provenance: bool = True,
         domain: str | None = None,
         least: float = 0.0,
+        prior: str | None = None,
     ) -> PackContent:
         """What a version ships.
 
@@ -74,9 +84,10 @@ class Shipping:
             provenance: False leaves out who and what the lessons came from.
             domain: only what is injected for tasks of this domain.
             least: only lessons of at least this confidence.
+            prior: id of a token prior that is shipped with them.
 
         Raises:
-            NotFoundError: there is no such version.
+            NotFoundError: there is no such version or prior.
             InputError: it has no live experience that is meant.
         """
         library = self._store.versions.library(version)
@@ -88,6 +99,7 @@ class Shipping:
                 "version": self._store.versions.get(library.version),
                 "experiences": kept,
                 "proposals": {i: self._store.proposals.get(i) for i in sorted(ids)},
+                "prior": self._store.priors.get(prior) if prior else None,
                 "include_provenance": provenance,
             },
             where="pack",
@@ -110,6 +122,7 @@ class Shipping:
         provenance: bool = True,
         domain: str | None = None,
         least: float = 0.0,
+        prior: str | None = None,
         existing: bytes | None = None,
     ) -> Exported:
         """One version in one form; the same version gives the same bytes.
@@ -121,16 +134,23 @@ class Shipping:
             provenance: see there.
             domain: see there.
             least: see there.
+            prior: see there; only the form pack can hold one.
             existing: a file that is there already, of which only the marked region is replaced; of other forms none.
 
         Raises:
             InputError: there is no such form, or nothing to ship.
-            NotFoundError: there is no such version.
+            NotFoundError: there is no such version or prior.
             PackError: something in it must not be shipped, such as a secret; or the markers of the file are broken.
         """
         if form not in EXPORTERS:
             raise InputError(f"There is no export form {form!r}; there are: {', '.join(EXPORTERS)}.")
-        content = self.content(version, name=name, provenance=provenance, domain=domain, least=least)
+        if prior and form != "pack":
+            raise InputError(
+                f"The form {form} cannot hold a token prior; a pack can (`winnow prior export` writes it alone)."
+            )
+        content = self.content(
+            version, name=name, provenance=provenance, domain=domain, least=least, prior=prior
+        )
         exporter = EXPORTERS[form]
         if existing is None:
             data = exporter.write(content)
@@ -160,6 +180,7 @@ class Shipping:
         provenance: bool = True,
         domain: str | None = None,
         least: float = 0.0,
+        prior: str | None = None,
         force: bool = False,
     ) -> tuple[Exported, Path]:
         """Export into a file and remember it. An AGENTS.md keeps everything outside the marked region.
@@ -173,13 +194,16 @@ class Shipping:
             provenance: False leaves out who and what the lessons came from.
             domain: only what is injected for tasks of this domain.
             least: only lessons of this confidence or more.
+            prior: id of a token prior that is shipped in a pack.
             force: write over a file that holds something else.
 
         Raises:
             InputError: there is no such form, nothing to ship, a file is in the way, or the file cannot be written.
             PackError: something in it must not be shipped, such as a secret.
         """
-        exported = self.export(form, version, name=name, provenance=provenance, domain=domain, least=least)
+        exported = self.export(
+            form, version, name=name, provenance=provenance, domain=domain, least=least, prior=prior
+        )
         path = target or Path()
         path = path / exported.name if path.is_dir() else path
         try:
@@ -203,6 +227,38 @@ class Shipping:
             raise InputError(f"{path} cannot be written: {getattr(e, 'strerror', '') or e}.") from e
         self.record(exported, actor, path.name)
         return exported.model_copy(update={"data": data, "sha256": hashlib.sha256(data).hexdigest()}), path
+
+    def write_prior(self, prior_id: str, target: Path | None, actor: str, *, force: bool = False) -> Path:
+        """Write a token prior alone into a file, as `logit_bias` JSON, and remember it.
+
+        Args:
+            prior_id: which one.
+            target: the file, or a folder for it; None is the current folder.
+            actor: who ships.
+            force: write over a file that holds something else.
+
+        Raises:
+            NotFoundError: there is no such prior.
+            InputError: a file is in the way, or it cannot be written.
+            PackError: it holds what looks like a secret.
+        """
+        prior = self._store.priors.get(prior_id)
+        data = logit_bias.write(logit_bias.packed(prior))
+        path = target or Path()
+        path = path / f"{prior.id}-{logit_bias.NAME}" if path.is_dir() else path
+        try:
+            there = path.resolve()
+            if there.exists() and not force and not (there.is_file() and _holds(there, data)):
+                raise InputError(
+                    f"{path} exists and holds something else: choose another name, or say --force."
+                )
+            _write(there, data)
+        except (OSError, RuntimeError) as e:
+            raise InputError(f"{path} cannot be written: {getattr(e, 'strerror', '') or e}.") from e
+        digest = hashlib.sha256(data).hexdigest()
+        with self._store.writing():
+            self._store.events.append(actor, "prior.exported", prior.id, sha256=digest, target=path.name)
+        return path
 
     def verify(self, data: bytes) -> PackCheck:
         """Check a pack: sizes, checksums, schema, and that it holds nothing besides.

@@ -9,6 +9,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from core.errors import InputError, NotFoundError, TrustError
+from core.packs import logit_bias
 from core.prior import Prior, PriorRules
 from core.settings import AgentConfig, Endpoint, RunConfig
 from core.workspace import Workspace
@@ -156,7 +157,7 @@ def test_an_endpoint_with_another_tokenizer_is_refused(
     with pytest.raises(InputError, match="belongs to the tokenizer of stub-model"):
         bias_of(workspace, prior.id, "other")
     with pytest.raises(InputError, match="belongs to the tokenizer"):
-        workspace.priors.bring(prior, "other", "ann")
+        workspace.priors.bring(logit_bias.write(logit_bias.packed(prior)), "other", "ann")
     run = config.model_copy(update={"endpoint": "other", "split": "trial", "prior": prior.id})
     before = stub.stats()["calls"]
     with pytest.raises(InputError, match="belongs to the tokenizer"):
