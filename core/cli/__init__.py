@@ -39,6 +39,10 @@ COMMANDS = {
         "core.cli.usage:usage",
         "Read back how shipped lessons did, so that they keep earning or losing.",
     ),
+    "proof": (
+        "core.cli.proof:proof",
+        "Prove, as registered beforehand, whether the loop helps on final tasks.",
+    ),
     "pack": ("core.cli.pack:pack", "Export a version for your agents; verify a pack."),
     "backup": ("core.cli.care:backup", "Copy a workspace, consistently, while it is used."),
     "restore": (
