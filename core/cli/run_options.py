@@ -59,6 +59,7 @@ OPTIONS = (
                  help="Between batches: collect, wait for a review, or publish all valid proposals."),
     click.option("--library-version", metavar="VERSION",
                  help="Inject this version, a number or a label; default: the newest."),
+    click.option("--prior", metavar="ID", help="Add this token prior to the logits of each reply."),
     click.option("--reward", type=click.Choice(get_args(Preset)), show_default="verified",
                  help="What the reward is made of."),
     click.option("--weight", "reward_weights", metavar="PART=X", multiple=True,

@@ -21,6 +21,7 @@ from core.store import Store
 from core.verifiers import make_verifier, missing
 from core.workspace.estimating import Estimate, estimate
 from core.workspace.models import Models
+from core.workspace.priors import check_tokenizer, limits_of
 from core.workspace.scoring import agent_of, outside_of
 
 CAPS = {"max_calls", "max_tokens_total", "max_cost_usd"}
@@ -77,7 +78,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
 
     Raises:
         InputError: there are no tasks for it, or its settings contradict each other.
-        NotFoundError: there is no such endpoint or library version.
+        NotFoundError: there is no such endpoint, library version or prior.
     """
     endpoint = models.get(config.endpoint)
     others = [
@@ -85,6 +86,9 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     ]
     _check(config, endpoint)
     check_money(config, models)
+    if config.prior:
+        check_tokenizer(store.priors.get(config.prior), endpoint)
+        limits_of(endpoint)
     tasks = _seeded(store.tasks.select(config.split, config.domains), config)
     if not tasks:
         raise InputError(_no_tasks(config, store.tasks.counts()))

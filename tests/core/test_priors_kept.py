@@ -161,7 +161,8 @@ def test_an_endpoint_with_another_tokenizer_is_refused(
     run = config.model_copy(update={"endpoint": "other", "split": "trial", "prior": prior.id})
     before = stub.stats()["calls"]
     with pytest.raises(InputError, match="belongs to the tokenizer"):
-        learn(workspace, run)
+        workspace.learning.start(run, "test")
+    assert workspace.store.runs.count() == 1
     assert stub.stats()["calls"] == before
 
 
