@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pydantic import Field
 
@@ -26,6 +27,9 @@ _LETTERS = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _SINGLES = re.compile(r"[!-/:-@\[-`{-~\d\n\t\r]| (?=\d)", re.ASCII)
 _ASCII = re.compile("[\x00-\x7f]+")
 _LABEL = re.compile(r"\n\[G\d+\] ")
+
+REMEMBERED = 500
+"""Characters of a text whose estimate is remembered: lessons and questions are counted again and again."""
 
 
 class Injection(Record):
@@ -50,8 +54,12 @@ def render(experiences: Sequence[Experience]) -> Injection:
     if not experiences:
         return Injection()
     lines = [HEADER]
-    lines += [f"[G{i}] " + _BREAK.sub(r"\1" + INDENT, e.text) for i, e in enumerate(experiences)]
+    lines += [f"[G{i}] {_indented(e.text)}" for i, e in enumerate(experiences)]
     return Injection(text="\n".join(lines), labels={f"G{i}": e.id for i, e in enumerate(experiences)})
+
+
+def _indented(text: str) -> str:
+    return _BREAK.sub(r"\1" + INDENT, text)
 
 
 def read_injection(text: str) -> list[str]:
@@ -81,7 +89,32 @@ def estimate_tokens(text: str) -> int:
     none of them); any other character 0.9 for each byte of its UTF-8 form. Against the tokenizer of the
     embedded model: 1.2 to 1.4 times the true count for English lessons, 0.9 to 2 for other scripts.
     """
-    runs = sum(max(1.2, len(run) / (2.0 if run.isupper() else 3.2)) for run in _LETTERS.findall(text))
+    return math.ceil(_weight(text) if len(text) <= REMEMBERED else _weighed(text))
+
+
+def estimate_lessons(experiences: Sequence[Experience]) -> int:
+    """`estimate_tokens` of what `render` makes of a whole library, but for rounding; each lesson is remembered."""
+    if not experiences:
+        return 0
+    labels = sum(4.2 + len(str(i)) for i in range(len(experiences)))  # a line break, "[", "G", digits and "]"
+    return math.ceil(_weight(HEADER) + labels + sum(_weight_behind_label(e.text) for e in experiences))
+
+
+@lru_cache(maxsize=32_768)
+def _weight_behind_label(text: str) -> float:
+    return _weighed(" " + _indented(text))
+
+
+def _weighed(text: str) -> float:
+    runs = sum(map(_tokens_of_run, _LETTERS.findall(text)))
     singles = len(_SINGLES.findall(text))
     other = 0 if text.isascii() else len(_ASCII.sub("", text).encode("utf-8", "replace"))
-    return math.ceil(runs + singles + 0.9 * other)
+    return runs + singles + 0.9 * other
+
+
+_weight = lru_cache(maxsize=32_768)(_weighed)
+
+
+@lru_cache(maxsize=16_384)  # a library says the same words again and again
+def _tokens_of_run(run: str) -> float:
+    return max(1.2, len(run) / (2.0 if run.isupper() else 3.2))

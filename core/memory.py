@@ -108,9 +108,9 @@ def select(
     candidates: list[Experience] = []
     for experience in sorted(experiences, key=_id_order):
         if experience.status != "live":
-            left_out.append(LeftOut(experience_id=experience.id, why="not live"))
+            left_out.append(_left_out(experience.id, "not live"))
         elif experience.domain not in (domain, GENERAL):
-            left_out.append(LeftOut(experience_id=experience.id, why="other domain"))
+            left_out.append(_left_out(experience.id, "other domain"))
         else:
             candidates.append(experience)
     if len(candidates) <= WHOLE_LIBRARY:
@@ -157,15 +157,17 @@ def learned_elsewhere(experiences: Sequence[Experience], domains: Collection[str
     )
 
 
+@lru_cache(maxsize=32_768)  # of a large library it is the same thousands, task after task
+def _left_out(experience_id: str, why: Why, score: float | None = None) -> LeftOut:
+    return LeftOut(experience_id=experience_id, why=why, score=score)
+
+
 def _id_order(experience: Experience) -> tuple[int, str]:
     return len(experience.id), experience.id  # E-10000 comes after E-9999
 
 
 def _tokens(experiences: Sequence[Experience], count_tokens: Callable[[str], int]) -> int:
     return count_tokens(render(experiences).text) if experiences else 0
-
-
-_estimated = lru_cache(maxsize=32_768)(estimate_tokens)
 
 
 def _scores(candidates: Sequence[Experience], query: str, embed: Embed | None) -> dict[str, float]:
@@ -198,7 +200,7 @@ def _take_from_top(
             why = "beyond top K"
         elif kinds[experience.kind] >= CAPS.get(experience.kind, top_k):
             why = "kind cap"
-        elif count_tokens is estimate_tokens and taken + _estimated(experience.text) > budget_tokens:
+        elif count_tokens is estimate_tokens and taken + estimate_tokens(experience.text) > budget_tokens:
             why = "over budget"  # the estimate is a sum over lines: no need to render a library of thousands
         elif (together := _tokens([*chosen, experience], count_tokens)) > budget_tokens:
             why = "over budget"
@@ -208,5 +210,5 @@ def _take_from_top(
             chosen.append(experience)
             kinds[experience.kind] += 1
         else:
-            passed_over.append(LeftOut(experience_id=experience.id, why=why, score=scores[experience.id]))
+            passed_over.append(_left_out(experience.id, why, scores[experience.id]))
     return chosen, passed_over

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ _SECRETS = re.compile(
 
 _TOMBSTONE = re.compile(r"\[redacted \d{4}-\d{2}-\d{2} #\d+\]")
 """What stands in the place of a redacted text (`core.store.redaction`)."""
+REMEMBERED = 500
+"""Characters of a text of which it is remembered whether it looks like a secret."""
 A_SECRET = "what looks like a secret (a key, token or password)"
 
 
@@ -172,8 +175,9 @@ def check_strings(value: Any, where: str) -> None:
     Raises:
         PackError: one sentence that starts with `where`.
     """
-    check_text_only(value, where)
-    if holds_secret(value):
+    texts = list(_strings(value))
+    check_text_only(texts, where)
+    if holds_secret(texts):
         raise PackError(f"{where} holds {A_SECRET}.")
 
 
@@ -209,7 +213,16 @@ def holds_tombstone(text: str) -> bool:
 
 def holds_secret(value: Any) -> bool:
     """Whether any text in a JSON value looks like a key, token or password."""
-    return any(_SECRETS.search(text) for text in _strings(value))
+    return any(map(_is_secret, _strings(value)))
+
+
+@lru_cache(maxsize=32_768)  # the keys of every row, and each text as a lesson and as a part of its pack
+def _looks_secret(text: str) -> bool:
+    return _SECRETS.search(text) is not None
+
+
+def _is_secret(text: str) -> bool:
+    return _looks_secret(text) if len(text) <= REMEMBERED else _SECRETS.search(text) is not None
 
 
 def kept_name(source: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from core.experience import BASE_FIELDS, GENERAL, Experience
-from core.injection import estimate_tokens, render
+from core.injection import estimate_lessons
 from core.library import Library
 from core.memory import select
 from core.record import Record
@@ -49,6 +49,8 @@ def differences(before: Library, after: Library) -> tuple[Difference, ...]:
     found = []
     for experience_id in sorted({*before.experiences, *after.experiences}, key=_by_number):
         was, now = before.experiences.get(experience_id), after.experiences.get(experience_id)
+        if was is now:  # what nothing touched is the same record
+            continue
         old, new = _live(was), _live(now)
         texts = (old.text if old else None, new.text if new else None)
         fields = {
@@ -78,7 +80,7 @@ def reads_alike(found: Sequence[Difference]) -> bool:
 
 def library_tokens(library: Library) -> int:
     """Estimated tokens of the whole library's injection text."""
-    return estimate_tokens(render(list(library)).text)
+    return estimate_lessons(list(library))
 
 
 def domain_tokens(

@@ -88,6 +88,11 @@ class Credits:
         )
         return [_credit(row) for row in rows]
 
+    def stamp(self) -> str:
+        """Another text whenever the next version would fold in something else."""
+        row = self._database.row("SELECT count(*) AS n, max(at) AS newest FROM credits WHERE folded_in IS NULL")
+        return f"{row['n']} {row['newest']}" if row else ""
+
     def _part_of(self, experience_id: str) -> set[str]:
         """A lesson, and all that count for it now."""
         merges = self._database.rows(

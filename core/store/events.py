@@ -124,6 +124,15 @@ class Events:
         )
         return [subject, *(row["name"] for row in rows)]
 
+    def mark(self, *but: str) -> int:
+        """Id of the newest line that is not of one of these families ("claim"): another one when something happened."""
+        conditions = "".join(" AND kind NOT BETWEEN ? AND ?" for _ in but)
+        values = [edge for family in but for edge in (f"{family}.", f"{family}.~")]
+        found = self._database.value(
+            f"SELECT id FROM events WHERE 1{conditions} ORDER BY id DESC LIMIT 1", *values
+        )
+        return int(found or 0)
+
     def kinds(self) -> list[str]:
         """The kinds of lines that there are; looks once at each kind, not at each line."""
         rows = self._database.rows(

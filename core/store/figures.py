@@ -64,8 +64,12 @@ OUTCOMES = {
 }
 
 
+ASKING = "SELECT id FROM tasks WHERE instr(lower(question), lower(?))"
+"""Tasks that ask with some words: looked through once, however many rollouts their groups have."""
+
+
 def clause(which: GroupFilter) -> tuple[str, list[object]]:
-    """The condition on groups `g` (with tasks `t` where a text is looked for), and its values in order.
+    """The condition on groups `g`, and its values in order.
 
     Where no run is named, groups of an evaluation's arms are left out.
     """
@@ -83,14 +87,9 @@ def clause(which: GroupFilter) -> tuple[str, list[object]]:
             parts.append(f"g.{column} >= ? AND g.{column} < ?")
             values += [edge - SPREAD for edge in between]
     if text := which.text.strip():
-        parts.append("(instr(lower(t.question), lower(?)) OR g.id = ? OR g.task_id = ?)")
+        parts.append(f"(g.task_id IN ({ASKING}) OR g.id = ? OR g.task_id = ?)")
         values += [text] * 3
     return " AND ".join(parts), values
-
-
-def source(which: GroupFilter) -> str:
-    """The tables that `clause` speaks of."""
-    return "groups g JOIN tasks t ON t.id = g.task_id" if which.text.strip() else "groups g"
 
 
 class Figures:
@@ -145,7 +144,7 @@ class Figures:
         counts = dict.fromkeys(("waiting", "informative", "uninformative", "failed"), 0)
         reasons: dict[str, int] = {}
         for row in self._database.rows(
-            f"SELECT g.status, g.reason, count(*) AS n FROM {source(which)} WHERE {where}"
+            f"SELECT g.status, g.reason, count(*) AS n FROM groups g WHERE {where}"
             " GROUP BY 1, 2 ORDER BY n DESC, 2",
             *values,
         ):
@@ -158,7 +157,7 @@ class Figures:
         """Groups with a mean and a spread."""
         where, values = clause(which)
         rows = self._database.rows(
-            f"SELECT g.id, g.status, g.mean, g.spread FROM {source(which)} WHERE {where} AND g.mean IS NOT NULL"
+            f"SELECT g.id, g.status, g.mean, g.spread FROM groups g WHERE {where} AND g.mean IS NOT NULL"
             " AND g.spread IS NOT NULL LIMIT ?",
             *values,
             limit,
@@ -169,8 +168,7 @@ class Figures:
         """Groups by mean and spread, in cells."""
         where, values = clause(which)
         extent = self._database.row(
-            "SELECT min(g.mean) AS a, max(g.mean) AS b, max(g.spread) AS s"
-            f" FROM {source(which)} WHERE {where}",
+            f"SELECT min(g.mean) AS a, max(g.mean) AS b, max(g.spread) AS s FROM groups g WHERE {where}",
             *values,
         )
         if extent is None or extent["a"] is None:
@@ -179,7 +177,7 @@ class Figures:
         across, up = (high - low) / cells, max(1.0, extent["s"]) / cells
         rows = self._database.rows(
             "SELECT CAST((g.mean - ?) / ? + 0.5 AS INTEGER) AS x, CAST(g.spread / ? + 0.5 AS INTEGER) AS y,"
-            f" count(*) AS n, sum(g.status = 'informative') AS informative FROM {source(which)} WHERE {where}"
+            f" count(*) AS n, sum(g.status = 'informative') AS informative FROM groups g WHERE {where}"
             " AND g.mean IS NOT NULL GROUP BY 1, 2",
             *(low, across, up, *values),
         )
@@ -194,7 +192,7 @@ class Figures:
         where, values = clause(which)
         row = self._database.row(
             "WITH listed AS (SELECT g.id, row_number() OVER w AS place, lag(g.id) OVER w AS before,"
-            f" lead(g.id) OVER w AS after, count(*) OVER () AS total FROM {source(which)}"
+            f" lead(g.id) OVER w AS after, count(*) OVER () AS total FROM groups g"
             f" JOIN runs r ON r.id = g.run_id WHERE {where} WINDOW w AS (ORDER BY {ORDERS[order]}))"
             " SELECT before, after, place, total FROM listed WHERE id = ?",
             *values,
@@ -214,7 +212,7 @@ class Figures:
             " sum(g.status = 'informative') AS informative, sum(g.scored) AS scored,"
             " sum(g.mean * g.scored) / sum(iif(g.mean IS NULL, 0, g.scored)) AS mean,"
             " sqrt(max(0.0, coalesce(avg(g.mean * g.mean) - avg(g.mean) * avg(g.mean), 0.0))) AS deviation"
-            f" FROM {source(which)} WHERE {where} AND g.status <> 'waiting' GROUP BY 1, 2 ORDER BY 1, 2",
+            f" FROM groups g WHERE {where} AND g.status <> 'waiting' GROUP BY 1, 2 ORDER BY 1, 2",
             *values,
         )
         return [BatchFigure(**row) for row in rows]
@@ -224,14 +222,14 @@ class Figures:
     def distribution(self, which: GroupFilter, places: int = 20) -> Distribution:
         """Rewards of the rollouts of groups, in bins; what has none is counted apart."""
         where, values = clause(which)
-        joined = f"{source(which)} JOIN rollouts o ON o.group_id = g.id"
+        joined = "groups g JOIN rollouts o ON o.group_id = g.id"
         ends = self._database.row(
             f"SELECT min(o.reward) AS low, max(o.reward) AS high FROM {joined} WHERE {where} AND o.reward IS NOT NULL",
             *values,
         )
         ended = self._database.row(
             "SELECT coalesce(sum(g.size), 0) AS size, coalesce(sum(g.scored), 0) AS scored,"
-            f" coalesce(sum(g.errors), 0) AS errors FROM {source(which)} WHERE {where} AND g.status <> 'waiting'",
+            f" coalesce(sum(g.errors), 0) AS errors FROM groups g WHERE {where} AND g.status <> 'waiting'",
             *values,
         )
         assert ends is not None
@@ -259,7 +257,7 @@ class Figures:
         where, values = clause(which)
         means = ", ".join(f"avg(o.components ->> '{part}') AS {part}" for part in sorted(PARTS))
         rows = self._database.rows(
-            f"SELECT g.domain, g.left_out, count(*) AS scored, avg(o.reward) AS reward, {means} FROM {source(which)}"
+            f"SELECT g.domain, g.left_out, count(*) AS scored, avg(o.reward) AS reward, {means} FROM groups g"
             f" JOIN rollouts o ON o.group_id = g.id WHERE {where} AND o.reward IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2",
             *values,
         )
@@ -309,7 +307,7 @@ class Figures:
         """Through the rollouts of the groups that are meant; a whole run is read by its own index."""
         if which == GroupFilter(run_id=which.run_id):
             return "tool_use u JOIN (SELECT id AS run_id FROM runs) g ON g.run_id = u.run_id"
-        return f"{source(which)} JOIN rollouts o ON o.group_id = g.id JOIN tool_use u ON u.rollout_id = o.id"
+        return "groups g JOIN rollouts o ON o.group_id = g.id JOIN tool_use u ON u.rollout_id = o.id"
 
     def outlines(self, group_id: str) -> dict[str, list[Outline]]:
         """The tool calls of each rollout of a group by outcome."""

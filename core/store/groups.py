@@ -14,7 +14,7 @@ from core.rollout import Group, GroupRow, Rollout, Trajectory
 from core.settings import Resample
 from core.store.database import Database, Row
 from core.store.events import Events
-from core.store.figures import ORDERS, clause, source
+from core.store.figures import ORDERS, clause
 
 ANSWER_SHOWN = 2000
 """Characters of an answer that lists show; the whole one is in the trajectory."""
@@ -228,10 +228,10 @@ class Groups:
         """One page of groups, and how many there are in all; empty filters take all, `which` replaces them."""
         which = which or GroupFilter(run_id=run_id or "", status=status, domain=domain)
         where, values = clause(which)
-        total = self._database.value(f"SELECT count(*) FROM {source(which)} WHERE {where}", *values)
+        total = self._database.value(f"SELECT count(*) FROM groups g WHERE {where}", *values)
         rows = self._database.rows(
             "WITH listed AS (SELECT g.id AS group_id, row_number() OVER"
-            f" (ORDER BY {ORDERS[order]}) AS place FROM {source(which)} JOIN runs r ON r.id = g.run_id"
+            f" (ORDER BY {ORDERS[order]}) AS place FROM groups g JOIN runs r ON r.id = g.run_id"
             f" WHERE {where} ORDER BY place LIMIT ? OFFSET ?)"
             " SELECT g.id, g.run_id, g.task_id, substr(t.question, 1, 200) AS question, g.domain, g.epoch,"
             " g.batch, g.attempt, g.status,"

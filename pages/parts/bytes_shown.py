@@ -7,6 +7,8 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import streamlit as st
 
@@ -24,32 +26,67 @@ def mime(name: str) -> str:
     return MIME.get(name[name.rfind(".") :], "text/plain")
 
 
+@dataclass(frozen=True)
+class File:
+    """A file as far as it is shown: what is not, is only counted."""
+
+    name: str
+    size: int
+    sha256: str
+    head: str
+    tail: str
+    """Empty where all of it is the head."""
+    between: int
+    """Characters that are not shown."""
+    hidden: tuple[tuple[str, int], ...]
+    """Characters of the whole file that cannot be seen."""
+
+
+@lru_cache(maxsize=8)
+def files(data: bytes) -> tuple[File, ...]:
+    """What a file that was made here holds: the files of a zip, else itself; read once for the same bytes."""
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return (_file("", data),)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return tuple(_file(entry.filename, archive.read(entry)) for entry in archive.infolist())
+
+
+def _file(name: str, data: bytes) -> File:
+    said = data.decode("utf-8", "replace")
+    cut = len(said) > HEAD + TAIL
+    return File(
+        name=name,
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        head=said[:HEAD] if cut else said,
+        tail=said[-TAIL:] if cut else "",
+        between=len(said) - HEAD - TAIL if cut else 0,
+        hidden=tuple(safe.hidden(said)),
+    )
+
+
 def draw(data: bytes, name: str) -> None:
     """What is in a file that was made here."""
-    if not zipfile.is_zipfile(io.BytesIO(data)):
-        text(data, "pack_text")
+    found = files(data)
+    if not found[0].name:
+        _text(found[0], "pack_text")
         return
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        files = {entry.filename: archive.read(entry) for entry in archive.infolist()}
-    frame.note(f"{name} holds {len(files)} files; each is shown as it is in there.")
-    for number, (file, content) in enumerate(files.items()):
-        with st.expander(safe.label(f"{file} · {len(content):,} bytes"), expanded=file == "prompt.txt"):
-            safe.html(
-                '<div class="w-hash w-note">SHA-256 {sum}</div>', sum=hashlib.sha256(content).hexdigest()
-            )
-            text(content, f"pack_file_{number}")
+    frame.note(f"{name} holds {len(found)} files; each is shown as it is in there.")
+    for number, file in enumerate(found):
+        with st.expander(
+            safe.label(f"{file.name} · {file.size:,} bytes"), expanded=file.name == "prompt.txt"
+        ):
+            safe.html('<div class="w-hash w-note">SHA-256 {sum}</div>', sum=file.sha256)
+            _text(file, f"pack_file_{number}")
 
 
-def text(data: bytes, key: str) -> None:
+def _text(file: File, key: str) -> None:
     """Text as it is: whole, or its head and its tail with what is left out between them counted."""
-    said = data.decode("utf-8", "replace")
-    if len(said) <= HEAD + TAIL:
-        safe.html('<div class="w-exact {key}" dir="auto">{text}</div>', key=key, text=said)
-    else:
-        safe.html('<div class="w-exact {key}" dir="auto">{text}</div>', key=key, text=said[:HEAD])
-        frame.note(f"{len(said) - HEAD - TAIL:,} characters are not shown here; the download has them all.")
-        safe.html('<div class="w-exact {key}" dir="auto">{text}</div>', key=key, text=said[-TAIL:])
-    safe.warn_hidden(said)
+    safe.html('<div class="w-exact {key}" dir="auto">{text}</div>', key=key, text=file.head)
+    if file.between:
+        frame.note(f"{file.between:,} characters are not shown here; the download has them all.")
+        safe.html('<div class="w-exact {key}" dir="auto">{text}</div>', key=key, text=file.tail)
+    safe.say_hidden(file.hidden)
 
 
 def line_diff(before: bytes, after: bytes) -> None:

@@ -35,8 +35,8 @@ def outlook(ws: Workspace, config: RunConfig) -> Outlook:
     Raises:
         InputError, NotFoundError: as `Learning.plan`.
     """
-    newest = ws.store.events.newest(1)
-    stamp = (str(ws.folder), newest[0].id if newest else 0, ws.store.tasks.stamp())
+    happened = ws.store.events.mark("claim", "proposal")  # what is looked at or decided on changes no plan
+    stamp = (str(ws.folder), happened, ws.store.tasks.stamp())
 
     def made() -> Outlook:
         plan = ws.learning.plan(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import streamlit as st
 
@@ -22,23 +22,19 @@ USING = {
     "pack": (
         "Check it, or bring it into another workspace; both trust nothing in it.",
         "winnow pack verify {file}\nwinnow pack import {file} --workspace elsewhere",
-        "bash",
     ),
     "prompt": (
         "Put it before or after your own system prompt.",
         'from pathlib import Path\n\nlessons = Path("{file}").read_text(encoding="utf-8")\n'
         'messages = [{"role": "system", "content": f"{SYSTEM}\\n\\n{lessons}"}, *messages]',
-        "python",
     ),
     "agents-md": (
         "Keep it at the root of your repository. Only the marked region is ever replaced.",
         "winnow pack export --form agents-md -o AGENTS.md",
-        "bash",
     ),
     "skill": (
         "A folder of its own, where your agent looks for skills.",
         "mkdir -p skills/winnow && mv SKILL.md skills/winnow/",
-        "bash",
     ),
     "loader": (
         "Needs nothing but Python's standard library. The log comes back under Import, and lessons earn or lose by it.",
@@ -46,18 +42,16 @@ USING = {
         'injection = lessons.inject(domain="capitals", budget_tokens=2000)\n'
         "reply = ask_your_model(system=injection.text, user=question)\n"
         'lessons.log("usage.jsonl", injection, task="t-1", outcome=1.0, followed=injection.cited(reply))',
-        "python",
     ),
-    "agent-yaml": ("The agent's configuration for youtu-agent.", "cp {file} configs/agents/", "bash"),
-    "playbook": ("The playbook text of ACE: hand it over as the playbook to start from.", "", ""),
-    "csv": ("Opens in any spreadsheet; cells that look like formulas are defused.", "", ""),
+    "agent-yaml": ("The agent's configuration for youtu-agent.", "cp {file} configs/agents/"),
+    "playbook": ("The playbook text of ACE: hand it over as the playbook to start from.", ""),
+    "csv": ("Opens in any spreadsheet; cells that look like formulas are defused.", ""),
     "json": (
         "Texts by id.",
         'import json\n\nlessons = json.load(open("{file}", encoding="utf-8"))',
-        "python",
     ),
 }
-"""How each form is used, and the language of that."""
+"""How each form is used."""
 NAMES = {**words.FORM, "loader": "Python loader", "agent-yaml": "Agent YAML", "playbook": "ACE playbook"}
 
 
@@ -72,9 +66,9 @@ class Order(Record):
     least: float
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _made(shipping: Shipping, _mark: int, order: Order, existing: bytes | None) -> Exported:
-    """The same order gives the same bytes until something happens in the workspace: a redaction, say."""
+    """The same order gives the same bytes until something happens that may change a version: a redaction, say."""
     return shipping.export(
         order.form,
         order.version,
@@ -94,9 +88,10 @@ def draw(ws: Workspace) -> None:
             order = _order(ws)
         existing = _existing() if ws.shipping.replaces(order.form) else None
     with right:
-        newest = ws.store.events.newest(1)
         try:
-            made = _made(ws.shipping, newest[0].id if newest else 0, order, existing)
+            with st.spinner("Making it …"):
+                mark = ws.store.events.mark("claim", "proposal", "pack")  # these change no version
+                made = _made(ws.shipping, mark, order, existing)
         except WinnowError as e:
             red_line(e)
             frame.note("Nothing can be downloaded as long as this holds.")
@@ -188,22 +183,25 @@ def _take(ws: Workspace, made: Exported) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Download",
-            made.data,
+            partial(
+                _handed_out, ws, made, session.me()
+            ),  # Streamlit fetches data that is there already at once
             made.name,
             bytes_shown.mime(made.name),
             key="pack_download",
             type="primary",
             icon=":material/download:",
-            on_click=_remember,
-            args=(ws, made),
+            on_click="ignore",
         )
         safe.html('<p class="w-note">{file}</p>', file=made.name)
     frame.note("SHA-256 of exactly these bytes")
     safe.exact(made.sha256)
 
 
-def _remember(ws: Workspace, made: Exported) -> None:
-    session.attempt(lambda: ws.shipping.record(made, session.me(), made.name))
+def _handed_out(ws: Workspace, made: Exported, me: str) -> bytes:
+    """The bytes for whoever pressed the button, and a line in the log that they were given out."""
+    ws.shipping.record(made, me, made.name)
+    return made.data
 
 
 def _report(made: Exported) -> None:
@@ -225,10 +223,10 @@ def _report(made: Exported) -> None:
 
 
 def _use(form: str, file: str) -> None:
-    about, how, language = USING.get(form, ("", "", ""))
+    about, how = USING.get(form, ("", ""))
     if not about:
         return
     frame.section("How to use it")
     frame.note(about)
     if how:
-        st.code(how.replace("{file}", file), language=language)
+        safe.exact(how.replace("{file}", file))

@@ -37,7 +37,7 @@ def preview(ws: Workspace, reading: Reviewing, staged: Sequence[Proposal]) -> Pr
     """
     budget = ws.models.injection_budget
     only = tuple(p.id for p in staged)
-    key = (str(ws.folder), only, reading.queue.decided_stamp(), len(ws.store.credits.pending()), budget)
+    key = (str(ws.folder), only, reading.queue.decided_stamp(), ws.store.credits.stamp(), budget)
     kept = session.get(PREVIEW)
     if isinstance(kept, tuple) and kept[0] == key and isinstance(kept[1], Preview):
         return kept[1]

@@ -11,8 +11,8 @@ import difflib
 import html as html_lib
 import re
 import unicodedata
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import streamlit as st
@@ -22,6 +22,7 @@ SHOWN = 4_000
 
 _LABEL = re.compile(r"([!-/:-@\[-`{-~])")
 _TOKENS = re.compile(r"\s+|\w+|[^\w\s]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SEEN = {"\n", "\t", "\r", "\u200d"}
 """Of the characters without a glyph: those that lay out a text, and the one that joins emoji."""
 
@@ -105,22 +106,32 @@ def exact(text: str, *, key: str = "", name: str = "text.txt", look: str = "") -
             )
             st.download_button(
                 "Download the whole text",
-                text.encode("utf-8", "replace"),
+                partial(
+                    text.encode, "utf-8", "replace"
+                ),  # data that is there already would be fetched at once
                 name,
                 "text/plain",
                 key=key or None,
+                on_click="ignore",
             )
 
 
 def warn_hidden(text: str) -> None:
     """Say which invisible characters a text holds: they can hide or turn around what a reader approves."""
-    if found := hidden(text):
+    say_hidden(hidden(text))
+
+
+def say_hidden(found: Sequence[tuple[str, int]]) -> None:
+    """The same of what was found before."""
+    if found:
         names = ", ".join(f"{name} × {n}" for name, n in found)
         html('<div class="w-warn">Holds characters that cannot be seen: {names}</div>', names=names)
 
 
 def hidden(text: str) -> list[tuple[str, int]]:
     """Invisible characters of a text, each with its name and count (`U+202E RIGHT-TO-LEFT OVERRIDE`, 1)."""
+    if text.isascii() and not _CONTROL.search(text):
+        return []  # most texts; megabytes of them are looked through at once
     found = (c for c in set(text) - _SEEN if unicodedata.category(c) in {"Cf", "Cc", "Co", "Cn"})
     unseen = sorted(found, key=text.index)
     return [(f"U+{ord(c):04X} {unicodedata.name(c, 'control character')}", text.count(c)) for c in unseen]

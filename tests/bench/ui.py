@@ -39,6 +39,8 @@ MEDIAN_S, P95_S, BYTES = 0.7, 1.5, 1_000_000
 GROWTH, LEAST_S, LEAST_BYTES = 1.5, 0.15, 20_000
 """A page grew with the rollouts where it takes so many times what it takes with a tenth, and so much more at least."""
 PATIENCE_MS = 60_000
+ITEM = ".w-item .id"
+"""The proposal that is looked at."""
 REST = "/settings"
 """Where to start from, and again after a failure."""
 DRAWING = Path(__file__).with_name("drawing.js").read_text("utf-8")
@@ -57,6 +59,8 @@ class Case:
     """The path of the page that is drawn then."""
     page: bool = False
     """Whether it opens one of the pages; else it is done on one."""
+    changes: str = ""
+    """What must read otherwise afterwards: a page that polls is drawn anew by itself, too."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,7 @@ def _once(page: Page, base: str, case: Case, times: int, wire: Wire) -> Seen:
 
     if case.start:
         open_page(page, base + case.start)
+    before = _reads(page, case)
     page.evaluate("winnow.arm()")
     with wire.counting() as counted, _cpu() as cpu:
         try:
@@ -191,7 +196,13 @@ def _once(page: Page, base: str, case: Case, times: int, wire: Wire) -> Seen:
         except Error as e:
             raise NotDrawnError(" ".join(str(e).split())[:300]) from e
         took = _drawn(page, case.ends)
+    if case.changes and _reads(page, case) == before:
+        raise NotDrawnError(f"nothing happened: it still says {before!r}")
     return Seen(took, counted.data, cpu.seconds)
+
+
+def _reads(page: Page, case: Case) -> str:
+    return page.locator(case.changes).first.inner_text() if case.changes else ""
 
 
 class NotDrawnError(Exception):
@@ -380,7 +391,7 @@ DETAILS = {
     "Rollout of an agent": ("/rollouts", "/rollout?id=R5-000{n}-1"),
     "Lesson": ("/library", "/experience?id=E-000{n}"),
     "Version": ("/versions", "/versions?id=30{n}"),
-    "One proposal": ("/review", "/review?id=P-210{n}"),
+    "One proposal": ("/review", "/review?id=P-260{n}"),
 }
 CASES: tuple[Case, ...] = (
     *(Case(name, "", _menu(path), path, page=True) for name, path in MENU.items()),
@@ -398,9 +409,9 @@ CASES: tuple[Case, ...] = (
     Case("Library: next page", "/library", _further, "/library"),
     Case("Library: search", "/library", _type("library_search", "footnote", "second column"), "/library"),
     Case("Library: version 250", "/library", _address("/library?library_version=250"), "/library"),
-    Case("Review: next (J)", "/review?id=P-2110", _key("j"), "/review"),
-    Case("Review: previous (K)", "/review?id=P-2120", _key("k"), "/review"),
-    Case("Review: approve (A)", "/review", _key("a"), "/review"),
+    Case("Review: next (J)", "/review?id=P-2610", _key("j"), "/review", changes=ITEM),
+    Case("Review: previous (K)", "/review?id=P-2620", _key("k"), "/review", changes=ITEM),
+    Case("Review: approve (A)", "/review", _key("a"), "/review", changes=ITEM),
     Case("Review: search", "/review", _type("review_search", "footnote", "second column"), "/review"),
     Case("Activity: of one subject", "/activity", _type("activity_subject", "R7", "P-2000"), "/activity"),
     Case("Compare: two runs", "/compare", _address("/compare?compare_a=R1&compare_b=R{n}"), "/compare"),

@@ -13,6 +13,7 @@ from core.figures import GroupFilter, RolloutFilter
 from core.rollout import Group, Step, Trajectory
 from core.settings import RewardConfig
 from core.settling import settle
+from core.store.figures import clause
 from core.workspace import Workspace
 from core.workspace.erasing import Erasing
 from core.workspace.versus import bootstrap, versus
@@ -307,3 +308,14 @@ def test_the_run_before_is_the_newest_earlier_one_that_shares_a_scored_task(ws: 
     assert [ws.store.runs.before(run_id) for run_id in ("R1", "R2", "R3", alone)] == ["", "R1", "R2", ""]
     again = add_run(ws, given[:1], seed=8)
     assert ws.store.runs.before(again) == alone
+
+
+def test_words_of_a_task_are_looked_for_in_the_tasks_and_not_in_each_rollout(ws: Workspace) -> None:
+    where, values = clause(GroupFilter(text="sum"))
+    plan = ws.store._database.rows(
+        f"EXPLAIN QUERY PLAN SELECT o.reward FROM groups g JOIN rollouts o ON o.group_id = g.id WHERE {where}",
+        *values,
+    )
+    steps = [row["detail"] for row in plan]
+    assert any("LIST SUBQUERY" in step for step in steps), steps
+    assert not any("SCAN o" in step for step in steps), steps

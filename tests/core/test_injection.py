@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from core import injection
 from core.experience import Experience
-from core.injection import Injection, estimate_tokens, read_injection, render, system_prompt
+from core.injection import (
+    Injection,
+    estimate_lessons,
+    estimate_tokens,
+    read_injection,
+    render,
+    system_prompt,
+)
 
 TEXTS = st.text(
     st.one_of(st.sampled_from("\n\r\v\f\x85\u2028\x1c []G0123 "), st.characters(exclude_categories=["Cs"])),
@@ -96,3 +103,9 @@ def test_the_estimate_of_tokens_is_a_little_too_high(true_count: int, text: str)
 @given(TEXTS, TEXTS)
 def test_the_estimate_never_falls_when_text_is_added(first: str, second: str) -> None:
     assert estimate_tokens(f"{first}\n{second}") >= estimate_tokens(first)
+
+
+@given(st.lists(TEXTS, max_size=12))
+def test_lessons_are_estimated_one_by_one_like_the_text_that_is_made_of_them(texts: list[str]) -> None:
+    library = [Experience.model_construct(id=f"E-{i:04}", text=text) for i, text in enumerate(texts, 1)]
+    assert abs(estimate_lessons(library) - estimate_tokens(render(library).text)) <= 1

@@ -160,3 +160,14 @@ def test_a_trajectory_is_read_as_it_was_written_whether_its_answer_is_its_last_m
     ]
     workspace.store.groups.save(group.model_copy(update={"rollouts": tuple(rollouts)}))
     assert workspace.store.groups.get(group.id).rollouts[0].trajectory == rollouts[0].trajectory
+
+
+def test_the_mark_of_the_log_leaves_out_the_families_that_are_named(tmp_path: Path) -> None:
+    store = Store(tmp_path / "winnow.db", ticking())
+    events = store.events
+    assert events.mark("claim") == 0
+    with store.writing():
+        events.append("ann", "version.published", "version 1")
+        told = events.mark()
+        events.append("ann", "claim.taken", "claims")
+    assert (events.mark("claim"), events.mark("claim", "version"), events.mark()) == (told, 0, told + 1)

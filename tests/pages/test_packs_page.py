@@ -139,6 +139,15 @@ def test_what_was_shipped_is_listed(ws: Workspace) -> None:
     assert made.sha256 in html(page.segmented_control("packs_view").set_value("So far").run())
 
 
+def test_of_a_long_file_only_its_ends_are_sent_and_what_cannot_be_seen_is_named_of_all_of_it() -> None:
+    data = ("a" * 500_000 + "\u202e" + "b" * 500_000).encode()
+    (file,) = bytes_shown.files(data)
+    assert len(file.head) + len(file.tail) == bytes_shown.HEAD + bytes_shown.TAIL
+    assert file.between == 1_000_001 - bytes_shown.HEAD - bytes_shown.TAIL
+    assert [name for name, _ in file.hidden] == ["U+202E RIGHT-TO-LEFT OVERRIDE"]
+    assert bytes_shown.files(data) is bytes_shown.files(data), "read once"
+
+
 # --- in a real browser: by mouse ---
 
 
