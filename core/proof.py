@@ -338,10 +338,13 @@ class EvaluationRow(Record):
     job_state: str | None = None
 
 
+MeasuredKind = Literal["lesson", "proposal", "version"]
+
+
 class Measured(Record):
     """The measured effect of one lesson, proposal or version, kept beside it."""
 
-    kind: Literal["lesson", "proposal", "version"]
+    kind: MeasuredKind
     subject: str
     """`E-0007`, `P-0003`, or the number of a version."""
     evaluation_id: str

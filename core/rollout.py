@@ -317,7 +317,7 @@ class Batch(Record):
     extraction: Extraction | None = None
     """None until its proposals are written down."""
     published_in: int | None = None
-    """The version that the gate "auto" made of its proposals."""
+    """The version that the gate "auto" or "trial" made of its proposals."""
 
 
 class SpendRow(Record):

@@ -243,6 +243,7 @@ def _shape(config: RunConfig) -> list[str]:
     parts = []
     if config.epochs > 1 or config.gate != "none":
         gate = {"none": "no gate", "review": "a review between batches", "auto": "published between batches"}
+        gate["trial"] = "tried on trial tasks between batches"
         parts.append(
             f"{plural(config.epochs, 'epoch')} of batches of {config.batch_size}, {gate[config.gate]}"
         )

@@ -56,7 +56,8 @@ OPTIONS = (
     click.option("--epochs", type=int, show_default="1", help="How often every task is used."),
     click.option("--batch-size", type=int, show_default="40", help="Tasks of one batch."),
     click.option("--gate", type=click.Choice(get_args(Gate)), show_default="none",
-                 help="Between batches: collect, wait for a review, or publish all valid proposals."),
+                 help="Between batches: collect, wait for a review, publish all valid proposals, or try them on trial "
+                 "tasks and publish those that were measured to help."),
     click.option("--library-version", metavar="VERSION",
                  help="Inject this version, a number or a label; default: the newest."),
     click.option("--prior", metavar="ID", help="Add this token prior to the logits of each reply."),

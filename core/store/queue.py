@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Order = Literal["evidence", "newest", "confidence", "target"]
+Order = Literal["evidence", "newest", "confidence", "target", "effect", "uncertainty"]
 TARGET = "coalesce(body ->> '$.operation.experience_id', body ->> '$.operation.experience_ids[0]')"
+MEASURED = (
+    "(SELECT m.{} FROM measured m JOIN evaluations ev ON ev.id = m.evaluation_id WHERE m.kind = 'proposal'"
+    " AND m.subject = proposals.id ORDER BY coalesce(m.body ->> '$.fresh', 0) DESC, ev.number DESC LIMIT 1)"
+)
+"""The mean, or the width of the interval, that was measured of a proposal last (`core.proof.Measured`)."""
 ORDERS: dict[Order, str] = {
     "evidence": "strength DESC, number",
     "newest": "number DESC",
     "confidence": "body ->> '$.confidence' DESC, number",
     "target": f"{TARGET} NULLS LAST, number",
+    "effect": f"{MEASURED.format('mean')} DESC NULLS LAST, strength DESC, number",
+    "uncertainty": f"{MEASURED.format('width')} DESC NULLS FIRST, strength DESC, number",
 }
 LAST = "status = 'deferred', "
 """What was put off comes last, in every order."""

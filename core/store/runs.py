@@ -326,7 +326,7 @@ class Runs:
             )
 
     def set_published(self, run_id: str, epoch: int, batch: int, version: int) -> None:
-        """Write down the version that the gate "auto" made of a batch."""
+        """Write down the version that the gate "auto" or "trial" made of a batch."""
         with self._database.writing():
             self._database.execute(
                 "UPDATE batches SET published_in = ? WHERE run_id = ? AND epoch = ? AND batch = ?",

@@ -290,8 +290,12 @@ class Evaluating:
         progress: Progress = silent,
         caps: RunConfig | None = None,
         wishes: Wishes = go,
+        *,
+        booked: str = "",
     ) -> Evaluation:
         """Do what is missing of an evaluation; finished calls are never paid for again. Arguments: see `Learning.work`.
+
+        With `booked`, what is sent is booked under that run and counts against its caps.
 
         Raises:
             BusyError: another process works on it.
@@ -305,7 +309,8 @@ class Evaluating:
             self._check_going_on(evaluation)
             self._set_status(evaluation, "running", actor)
             try:
-                asyncio.run(heeding(self._sample(evaluation, actor, progress, caps, wishes), wishes))
+                work = self._sample(evaluation, actor, progress, caps, wishes, booked or evaluation_id)
+                asyncio.run(heeding(work, wishes))
             except BaseException as e:
                 self._set_status(evaluation, "waiting", actor, str(e) if isinstance(e, WinnowError) else "")
                 raise
@@ -331,6 +336,7 @@ class Evaluating:
         progress: Progress,
         caps: RunConfig | None,
         wishes: Wishes,
+        booked: str,
     ) -> None:
         from core.llm import Budget
 
@@ -339,10 +345,10 @@ class Evaluating:
             max_calls=limits.max_calls,
             max_tokens=limits.max_tokens_total,
             max_cost_usd=limits.max_cost_usd,
-            spent=self._store.spending.of_run(evaluation.id),
+            spent=self._store.spending.of_run(booked),
         )
         libraries = self._outcomes.libraries(evaluation.config)
-        async with self._models.access(budget, evaluation.id, wishes) as access:
+        async with self._models.access(budget, booked, wishes) as access:
             work = Interleaving(self._store, self._models, evaluation, libraries, actor, access, progress)
             await work.finish()
 

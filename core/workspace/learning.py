@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from core.advantage import mean_deviation
 from core.errors import BusyError, InputError, StoppedError, WinnowError
 from core.evidence import Seen
 from core.ports import Progress, Wishes, go, silent
-from core.rollout import Extraction, Run, RunStatus
+from core.rollout import Batch, Extraction, Run, RunStatus
 from core.settings import RunConfig
 from core.store import Store
 from core.workspace.drawing import draw
@@ -260,7 +260,20 @@ class Learning:
             spent=run.spent,
         )
         async with self._models.access(budget, run.id, wishes) as access:
-            return await Execution(self._store, self._models, run, actor, access, progress).finish()
+            trying = self._gate(run, actor, limits, progress, wishes) if run.config.gate == "trial" else None
+            work = Execution(self._store, self._models, run, actor, access, progress, trying)
+            return await work.finish()
+
+    def _gate(
+        self, run: Run, actor: str, caps: RunConfig, progress: Progress, wishes: Wishes
+    ) -> Callable[[Batch], None]:
+        """The gate of a run that tries on trial tasks what it proposed."""
+        from core.workspace.evaluating import Evaluating  # which works on its arms as this works on runs
+        from core.workspace.measuring import Measuring
+        from core.workspace.trial_gate import TrialGate
+
+        evaluating = Evaluating(self._store, self._models, self, Measuring(self._store))
+        return TrialGate(self._store, evaluating, run, actor, caps=caps, progress=progress, wishes=wishes)
 
 
 async def heeding(work: Coroutine[Any, Any, T], wishes: Wishes) -> T:

@@ -113,7 +113,7 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         calls=len(tasks) * config.epochs * each,
         request=request,
         estimate=estimate(tasks, config, endpoint, library, extractor=extractor, judge=judge),
-        notes=(note,) if note else (),
+        notes=tuple(n for n in (note, _on_trial(config, tasks, store)) if n),
         with_lessons=_with_lessons(tasks, library),
         resumes=there.id if there else None,
         finished=there is not None and there.status == "done",
@@ -226,6 +226,24 @@ def identity_of(endpoint: Endpoint) -> dict[str, JsonValue]:
         "extra",
     }
     return endpoint.model_dump(mode="json", include=kept)
+
+
+def _on_trial(config: RunConfig, tasks: Sequence[Task], store: Store) -> str:
+    """Says in which domains the gate `trial` can let nothing pass; empty where it can in all."""
+    if config.gate != "trial":
+        return ""
+    from core.workspace.trial_gate import LEAST_TASKS
+
+    counts = store.tasks.counts()
+    few = {d: counts[d].get("trial", 0) for d in sorted({t.domain for t in tasks})}
+    few = {d: n for d, n in few.items() if n < LEAST_TASKS}
+    if not few:
+        return ""
+    named = ", ".join(f"{d} ({n})" for d, n in few.items())
+    return (
+        f"The gate `trial` takes {LEAST_TASKS} trial tasks for each lesson, and there are fewer in {named}: what is "
+        "learned there waits for a person."
+    )
 
 
 def _with_lessons(tasks: Sequence[Task], library: Library) -> int:

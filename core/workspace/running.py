@@ -62,8 +62,17 @@ class Execution:
     """Does what is missing of one run."""
 
     def __init__(
-        self, store: Store, models: Models, run: Run, actor: str, access: Access, progress: Progress
+        self,
+        store: Store,
+        models: Models,
+        run: Run,
+        actor: str,
+        access: Access,
+        progress: Progress,
+        trying: Callable[[Batch], None] | None = None,
     ) -> None:
+        """`trying` is the gate `trial` of the run: called when a batch was concluded, in a thread of its own."""
+        self._trying = trying
         self._store = store
         self._models = models
         self._run = run
@@ -126,10 +135,12 @@ class Execution:
                 break
             if self._is_concluded(batch):
                 self._recall(batch)
-                continue
-            library = self._pinned(batch)
-            learned = await self._work_on([batch], library)
-            await self._conclude(batch, library, learned)
+            else:
+                library = self._pinned(batch)
+                learned = await self._work_on([batch], library)
+                await self._conclude(batch, library, learned)
+            if self._trying is not None:
+                await self._try_out(batch, self._trying)
         return "review" if self._waits_for_review() else "done"
 
     # --- batches ---
@@ -289,6 +300,14 @@ class Execution:
             )
             if self._config.gate == "auto":
                 self._publish(batch, ids)
+
+    async def _try_out(self, batch: Batch, trying: Callable[[Batch], None]) -> None:
+        """Let the gate try what was proposed; what it sends counts against the caps of the run."""
+        before = self._store.spending.of_run(self._run.id)
+        try:
+            await asyncio.to_thread(trying, batch)
+        finally:
+            self._access.terms.budget.add(self._store.spending.of_run(self._run.id) - before)
 
     def _publish(self, batch: Batch, ids: Sequence[str]) -> None:
         review = Review(self._store)

@@ -22,8 +22,10 @@ from core.store.store import utc_now
 from core.workspace.auditing import Auditing
 from core.workspace.correcting import Correcting
 from core.workspace.crediting import Crediting
+from core.workspace.evaluating import Evaluating
 from core.workspace.intake import Intake
 from core.workspace.learning import Learning
+from core.workspace.measuring import Measuring
 from core.workspace.models import Models
 from core.workspace.nearest import Comparing
 from core.workspace.people import People, workspace_as
@@ -104,7 +106,9 @@ class Workspace:
         self.rescoring = Rescoring(
             self.store, self.learning.holding, self.models.embedder, judging(self.models)
         )
-        self.jobs = Queue(self.store, self.learning)
+        self.measuring = Measuring(self.store)
+        self.evaluating = Evaluating(self.store, self.models, self.learning, self.measuring)
+        self.jobs = Queue(self.store, self.learning, self.evaluating)
         self.preferences = Preferences(self.store)
         self.people = People(self.store)
         self.review = Review(self.store)

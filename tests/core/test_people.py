@@ -115,6 +115,7 @@ READING = {
     "intake": "columns mend read_tasks weigh_tasks",
     "jobs": "due ended find newest of_run subject",
     "learning": "busy holding plan untaught",
+    "measuring": "alarms measured of_lessons of_proposals",
     "models": "access all embedder get injection_budget key_present roles",
     "people": "given owners role_of unsigned",
     "policies": "why_not",
