@@ -34,7 +34,8 @@ app: $(READY) ## serve the app on the workspace in .winnow
 	$(BIN)/winnow app --port $(PORT)
 
 test: $(DEV) ## the whole suite: rules, store, the embedded model for real, the app in headless Chromium
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not browser'
+	$(BIN)/python -m pytest -m browser # one at a time: each has a server and a Chromium of its own
 
 lint: $(DEV) ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,31 +13,9 @@ from core.settling import settle
 from core.workspace import Workspace
 from core.workspace.versus import versus
 from tests.pages.test_pages import fine, html, open_page, sound
-from tests.pages.workspaces import add_run, fill, rollout, tasks
+from tests.pages.workspaces import add_run, rollout, tasks
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("compared") / "workspace"
-    fill(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place for a workspace that the app is pointed at."""
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    monkeypatch.setenv("WINNOW_RECENT", "")
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def ws(folder: Path, filled: Path) -> Workspace:
-    shutil.copytree(filled, folder)
-    return Workspace(folder)
 
 
 def small(folder: Path, *runs: range) -> Workspace:

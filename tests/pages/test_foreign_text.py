@@ -30,7 +30,7 @@ FORBIDDEN = {
     "caption",
 }
 """Commands that read Markdown or HTML, and that `frame` and `safe` replace."""
-READ_AS_MARKDOWN = {"label", "body", "help", "delta", "captions"}
+READ_AS_MARKDOWN = {"label", "body", "help", "delta", "captions", "text"}
 NUMERIC = re.compile(r"[,_.0-9]*[d%feg,]")
 
 
@@ -52,6 +52,16 @@ def is_streamlit(call: ast.Call) -> bool:
         "checkbox",
         "radio",
         "metric",
+        "multiselect",
+        "slider",
+        "toggle",
+        "pills",
+        "segmented_control",
+        "download_button",
+        "popover",
+        "tabs",
+        "file_uploader",
+        "form_submit_button",
     }
     return call.func.value.id == "st" or attributes(call) in widgets | FORBIDDEN
 
@@ -150,6 +160,18 @@ def test_no_page_shows_foreign_text_as_markup(path: Path) -> None:
         "st.tabs([task.id])",
         'st.radio("Form", forms, captions=[forms[f] for f in forms])',
         'st.button("Go", help=other.refused(text))',
+        "left.multiselect(name, [])",
+        "left.slider(name)",
+        "left.toggle(name)",
+        "left.pills(name, [])",
+        "left.segmented_control(name, [])",
+        "left.download_button(name, b'')",
+        "left.popover(name)",
+        "left.tabs([name])",
+        "left.file_uploader(name)",
+        "form.form_submit_button(name)",
+        "st.progress(0.5, text=name)",
+        "st.spinner(text=name)",
         'st.button("Go", help=safe.label(x) or text)',
     ],
 )

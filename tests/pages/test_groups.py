@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,35 +18,13 @@ from core.workspace import Workspace
 from pages.parts import charts, group_filter
 from tests.browser import browsing, drawn, serve, visit
 from tests.pages.test_pages import fine, html, open_page, red, sound
-from tests.pages.workspaces import LESSON, fill
+from tests.pages.workspaces import fill
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 slow = pytest.mark.slow
 HOSTILE = '<script>alert(1)</script><img src="http://127.0.0.1:9/x"> **bold** $x^2$ \x1b[31mred \u202eevil'
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("groups") / "workspace"
-    fill(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place for a workspace that the app is pointed at."""
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    monkeypatch.setenv("WINNOW_RECENT", "")
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def ws(folder: Path, filled: Path) -> Workspace:
-    shutil.copytree(filled, folder)
-    return Workspace(folder)
 
 
 def crowd(folder: Path, groups: int, rollouts: int = 4) -> Workspace:
@@ -298,8 +275,10 @@ def test_a_lesson_that_is_no_lesson_is_refused_and_kept(ws: Workspace) -> None:
     page.button("lesson_propose").click().run()
     assert "32" in red(page)
     assert page.text_area("lesson_text_R1-0001").value == "word " * 40
-    page.text_area("lesson_text_R1-0001").set_value(LESSON).run()
-    assert ws.store.figures.proposals_on("R1-0001", "R1", 100)
+    page.text_area("lesson_text_R1-0001").set_value("Carry the tens before the ones are written down.").run()
+    before = ws.store.proposals.counts()["proposed"]
+    fine(page.button("lesson_propose").click().run())
+    assert ws.store.proposals.counts()["proposed"] == before + 1
 
 
 @slow
@@ -399,7 +378,6 @@ def test_a_click_on_a_point_opens_its_group_and_j_goes_to_the_next_one(site: tup
     drawn(page, "of 3, as they ran")
     first = page.locator(".w-head h1").inner_text()
     assert first in ("R1-0004", "R1-0011", "R1-0018")
-    page.wait_for_timeout(800)  # a key that comes before the page listens is lost
     page.keyboard.press("k" if first == "R1-0018" else "j")
     page.locator(".w-head h1", has_not_text=first).wait_for()
     drawn(page, "of 3, as they ran")

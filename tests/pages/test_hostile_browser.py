@@ -6,8 +6,6 @@ The security headers are switched off in this browser, so that nothing but the p
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +19,7 @@ from core.settings import Endpoint, RewardConfig, RunConfig
 from core.settling import settle
 from core.workspace import Workspace
 from tests.browser import PATIENCE_S, browsing, drawn, press, serve
+from tests.listener import Listener
 from tests.pages.registered import pages
 from tests.pages.workspaces import finding, publish, rollout
 
@@ -37,31 +36,6 @@ ACTS = (
 """What no text of ours brings along, at the app's own port."""
 
 SHOWS = "(text) => [...document.querySelectorAll('.w-exact')].some((one) => one.textContent === text)"
-
-
-class Listener:
-    """An outside server that nothing may ask."""
-
-    def __init__(self) -> None:
-        heard = self.heard = list[str]()
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                heard.append(self.path)
-                self.send_error(404)
-
-            do_POST = do_HEAD = do_GET  # noqa: N815
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 def hostile(url: str, where: str) -> str:

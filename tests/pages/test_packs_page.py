@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from core.experience import Add
 from core.workspace import Workspace
 from pages.parts import bytes_shown
-from tests.browser import browsing, drawn, press, serve, shown, visit
+from tests.browser import drawn, press, serve, shown, visit
 from tests.pages.workspaces import fill, publish
 
 if TYPE_CHECKING:
@@ -28,26 +26,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 FORMS = ["pack", "prompt", "agents-md", "skill", "loader", "agent-yaml", "playbook", "csv", "json"]
 OWN = b"# My agents\r\n\r\nBe kind.\n"
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("packs") / "workspace"
-    fill(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def ws(folder: Path, filled: Path) -> Workspace:
-    shutil.copytree(filled, folder)
-    return Workspace(folder)
 
 
 def open_page(**query: str) -> AppTest:
@@ -149,12 +127,6 @@ def test_of_a_long_file_only_its_ends_are_sent_and_what_cannot_be_seen_is_named_
 
 
 # --- in a real browser: by mouse ---
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as chromium:
-        yield chromium
 
 
 @pytest.mark.browser

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from core.jobs.states import Ending
 from core.settings import AgentConfig, Resample
 from core.worker import seat
 from core.workspace import Workspace
-from tests.pages.workspaces import fill, propose
+from tests.pages.workspaces import propose
 
 pytestmark = pytest.mark.slow  # many small tests that take half a minute together
 
@@ -39,28 +38,6 @@ PAGES = {
     "admin/settings": "",
 }
 """Each page, and the id it is asked for where it is about one thing."""
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("filled") / "workspace"
-    fill(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty workspace that the app is pointed at."""
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def ws(folder: Path, filled: Path) -> Workspace:
-    """A copy of the filled workspace that the app is pointed at."""
-    shutil.copytree(filled, folder)
-    return Workspace(folder)
 
 
 def open_page(name: str, of: str = "", **query: str) -> AppTest:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +13,7 @@ from core.settings import RewardConfig, RunConfig
 from core.settling import settle
 from core.workspace import Workspace
 from tests.browser import browsing, drawn, press, serve, shown, visit
+from tests.listener import Listener
 from tests.pages.test_rollout import traced
 from tests.pages.workspaces import rollout, tasks
 
@@ -24,30 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 MEGABYTE = 1_000_000
-
-
-class Listener:
-    """Counts whatever asks it for something."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        listener = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                listener.asked.append(self.path)
-                self.send_response(204)
-                self.end_headers()
-
-            def do_POST(self) -> None:
-                self.do_GET()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Nothing is printed."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
 def hostile(base: str) -> str:
@@ -101,10 +76,10 @@ def add_hostile(ws: Workspace, text: str) -> str:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, str, Workspace, Listener]]:
     folder = tmp_path_factory.mktemp("traced_site") / "workspace"
     ws, listener = traced(folder), Listener()
-    add_hostile(ws, hostile(listener.base))
+    add_hostile(ws, hostile(listener.url))
     with browsing() as browser, serve(folder) as base:
         yield browser, base, ws, listener
-    listener.server.shutdown()
+    listener.close()
 
 
 def fresh(browser: Browser) -> Page:
@@ -124,7 +99,6 @@ def test_keys_go_through_steps_and_errors_and_not_while_one_types(
     browser, base, _, _ = site
     page = fresh(browser)
     visit(page, f"{base}/rollout?id=R4-0001-0", "8 · 4 failed")
-    page.wait_for_timeout(1_000)  # a key that comes before the page listens is lost
     for key, number in (("j", 2), ("e", 3), ("e", 5), ("k", 4), ("j", 5)):
         page.keyboard.press(key)
         at(page, number)
@@ -149,7 +123,6 @@ def test_the_address_leads_to_the_step_and_n_to_the_next_rollout(
     assert page.locator(".w-line").count() == 3  # two retries are folded
     press(page, "open_step_5")
     at(page, 5)
-    page.wait_for_timeout(1_000)
     page.keyboard.press("n")
     drawn(page, "R4-0001 #1")
     assert "id=R4-0001-1" in page.url
@@ -163,7 +136,6 @@ def test_a_correction_is_written_by_keyboard_alone(site: tuple[Browser, str, Wor
     browser, base, ws, _ = site
     page = fresh(browser)
     visit(page, f"{base}/rollout?id=R4-0001-0&step=5", "8 · 4 failed")
-    page.wait_for_timeout(1_000)
     page.keyboard.press("x")
     drawn(page, "Rejected.")
     page.keyboard.press("w")
@@ -230,4 +202,4 @@ def test_hostile_text_reaches_nobody_and_reads_as_it_is_stored(
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.locator(".w-error").count() == 0
         assert page.locator("[data-testid=stMain] :is(script, iframe, form, img)").count() == 0
-    assert (listener.asked, strangers) == ([], [])
+    assert (listener.heard, strangers) == ([], [])

@@ -23,7 +23,6 @@ from core.workspace.preferences import Caps
 from pages.parts import pace, words
 from pages.parts.run_form import plainly
 from tests.make import make_group
-from tests.pages.workspaces import fill
 from tests.stub_server import StubServer
 
 pytestmark = pytest.mark.slow
@@ -31,13 +30,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 MANY = 60
 """Runs of the large workspace."""
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("filled") / "workspace"
-    fill(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +59,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
             actor="ann",
         )
     return ws.folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty workspace that the app is pointed at."""
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    return tmp_path / "workspace"
 
 
 @pytest.fixture

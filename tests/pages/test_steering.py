@@ -13,7 +13,7 @@ import pytest
 
 from core.settings import Endpoint, RunConfig
 from core.workspace import Workspace
-from tests.browser import PATIENCE_S, browsing, drawn, press, serve, visit
+from tests.browser import PATIENCE_S, drawn, press, serve, visit
 from tests.make import add_tasks, make_tasks
 from tests.stub_process import stats, stub_process
 
@@ -25,12 +25,6 @@ pytestmark = pytest.mark.browser
 TASKS, SIZE = 30, 4
 CALLS = TASKS * SIZE
 AT_ONCE = 4
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

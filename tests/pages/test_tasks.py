@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,13 @@ from streamlit.testing.v1 import AppTest
 from core.rollout import Task
 from core.settings import VerifierSpec
 from core.workspace import Workspace
-from tests.pages.workspaces import add_run, fill
+from tests.pages.workspaces import add_run
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 ROWS = '{"question": "What is 2 + 2?", "answer": "4"}\n{"answer": "5"}\n'
 HOSTILE = "<script>alert(1)</script> ![x](http://h/) $a$ -> **b** \u202eabc"
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("filled") / "workspace"
-    fill(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +36,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     ws.store.tasks.add(tasks, range(len(tasks)), "many.jsonl", "ann")
     return ws.folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty workspace that the app is pointed at."""
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def ws(folder: Path, filled: Path) -> Workspace:
-    shutil.copytree(filled, folder)
-    return Workspace(folder)
 
 
 def open_page(name: str, **query: str) -> AppTest:
