@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable, Iterable
 from statistics import fmean
 
 import pytest
 
-from core.experience import GENERAL
+from core.experience import GENERAL, Add
+from core.extraction.draft import Draft, Outcome
+from core.rollout import Group, Score, Task
+from core.settings import RewardConfig
+from core.settling import settle
 from core.words import count_words
+from tests.bench.learning import Extractor, Measured, evidence, measure, trials
 from tests.bench.planted import KINDS, Agent, Domain, domains, groups, judge
 
 TASKS = 200
@@ -151,3 +158,62 @@ def test_a_lesson_for_all_domains_must_be_wrong_for_none() -> None:
 def test_who_proposes_nothing_has_no_precision() -> None:
     judged = judge([])
     assert (judged.recall, judged.precision) == (0.0, None)
+
+
+# --- the benchmark itself ---------------------------------------------------------------------------------
+
+
+def small(extractor: Extractor) -> Measured:
+    return measure(0.5, (7,), extractor, tasks=12, size=8)
+
+
+@pytest.mark.slow
+def test_the_evidence_finds_most_of_strong_habits_in_few_tasks() -> None:
+    measured = small(evidence)
+    assert measured.recall >= 0.6
+    assert (measured.precision or 0) >= 0.7
+
+
+@pytest.mark.slow
+def test_an_extractor_that_takes_losers_for_winners_is_seen_to_be_broken() -> None:
+    def turned(batch: Iterable[tuple[Task, Group]], seed: int) -> Outcome:
+        return evidence(((task, settled(group, lambda r: 1 - r)) for task, group in batch), seed)
+
+    measured = small(turned)
+    assert measured.recall <= 0.1
+    assert sum(len(j.false) for j in measured.batches) > 5
+
+
+@pytest.mark.slow
+def test_an_extractor_that_does_not_look_at_rewards_is_seen_to_be_broken() -> None:
+    rng = random.Random(1)
+
+    def blind(batch: Iterable[tuple[Task, Group]], seed: int) -> Outcome:
+        return evidence(
+            ((task, settled(group, lambda r: float(rng.random() < 0.5))) for task, group in batch), seed
+        )
+
+    assert small(blind).recall <= 0.1
+
+
+def test_an_extractor_that_advises_the_decoys_is_seen_to_be_broken() -> None:
+    def fooled(batch: Iterable[tuple[Task, Group]], seed: int) -> Outcome:
+        texts = [(d.name, f"Use `{d.decoy.what.split()[-1]}`.") for d in domains()]
+        return Outcome(drafts=tuple(Draft(operation=Add(text=text, domain=name)) for name, text in texts))
+
+    measured = measure(0.5, (7,), fooled, tasks=1, size=2)
+    assert (measured.recall, measured.precision) == (0.0, 0.0)
+
+
+def test_the_gate_lets_strong_habits_pass_and_few_decoys() -> None:
+    gated = trials(0.5, (7,))
+    assert gated.recall >= 0.8
+    assert gated.decoys <= 4
+
+
+def settled(group: Group, reward: Callable[[float], float]) -> Group:
+    rollouts = tuple(
+        r.model_copy(update={"scores": {"text": Score(value=reward(r.reward or 0.0))}})
+        for r in group.rollouts
+    )
+    return settle(group.model_copy(update={"rollouts": rollouts}), RewardConfig())
