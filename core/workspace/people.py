@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, TrustError
-from core.roles import LOCAL, ROLES, Role, may
+from core.roles import LOCAL, ROLES, Role, may, refusal
 from core.store import Store
 
 if TYPE_CHECKING:
@@ -134,9 +134,7 @@ def workspace_as(workspace: Workspace, role: Role) -> Workspace:
     view = copy.copy(workspace)
     view.review = workspace.review.as_(role)
     if not may(role, "reviewer"):
-        view.store = workspace.store.only_read(
-            f"A {role} may not do this; it takes a reviewer. Nothing was changed."
-        )
+        view.store = workspace.store.only_read(refusal(role, "reviewer"))
     for noun, needed in NEEDS.items():
         setattr(view, noun, _Guarded(getattr(workspace, noun), needed, role))
     return view
@@ -158,8 +156,6 @@ class _Guarded:
         def refuse(*arguments: object, **named: object) -> object:
             if name in DRY and named.get("dry_run") is True:
                 return meant(*arguments, **named)
-            raise TrustError(
-                f"A {self._role} may not do this ({name.replace('_', ' ')}); it takes a {needed}. Nothing was changed."
-            )
+            raise TrustError(refusal(self._role, needed, name.replace("_", " ")))
 
         return refuse
