@@ -10,6 +10,9 @@ from core.effect.correction import benjamini_hochberg
 GATE_LEVEL = 0.10
 """One-sided level of the gate, held over all lessons tried together."""
 
+ROUNDING = 1e-12
+"""P values are fractions: one that lies exactly at its limit passes, however it was rounded on the way."""
+
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -24,4 +27,4 @@ def gate(p_values: Mapping[Key, float], *, level: float = GATE_LEVEL) -> Mapping
         level: the share of null lessons among those that pass is at most this, on average.
     """
     adjusted = benjamini_hochberg(list(p_values.values()))
-    return {key: q <= level for key, q in zip(p_values, adjusted, strict=True)}
+    return {key: q <= level + ROUNDING for key, q in zip(p_values, adjusted, strict=True)}
