@@ -5,17 +5,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import InputError
 from core.experience import Delete
+from core.rollout import Task
+from core.settings import VerifierSpec
 from core.worker import seat
 from core.workspace import Workspace
 from core.workspace.shipping import Shipping
 from pages.parts import tables
+from tests.browser import PATIENCE_S, browsing, drawn, serve, visit
 from tests.pages.workspaces import add_run, fill, publish, tasks
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Position
 
 pytestmark = pytest.mark.slow
 
@@ -192,7 +199,12 @@ def test_a_pack_is_verified_once_however_often_the_page_is_drawn(
     made = ws.shipping.export("pack", 1, name="winnow")
     verified: list[int] = []
     verify: Callable[..., object] = Shipping.verify
-    monkeypatch.setattr(Shipping, "verify", lambda self, data: verified.append(1) or verify(self, data))
+
+    def counted(self: Shipping, data: bytes) -> object:
+        verified.append(len(data))
+        return verify(self, data)
+
+    monkeypatch.setattr(Shipping, "verify", counted)
     page = open_page("ship/packs", packs_view="Import")
     page.file_uploader("import_file_0").set_value((made.name, made.data, "application/zip")).run()
     assert "This pack is sound" in html(page)
@@ -216,3 +228,40 @@ def test_a_cell_that_a_spreadsheet_would_compute_is_text_in_the_report_of_reject
         line, reason, raw = 1, "no question", " =HYPERLINK(A1)"
 
     assert tables.csv_of([Refused()]).decode().splitlines()[1] == "1,no question,' =HYPERLINK(A1)"
+
+
+# --- in a browser ---
+
+
+@pytest.mark.browser
+def test_another_page_of_tasks_keeps_the_task_that_is_open_and_a_click_there_opens_its_own(
+    folder: Path,
+) -> None:
+    ws = Workspace(folder)
+    many = [
+        Task(
+            id=f"q-{i:03d}",
+            question=f"Question number {i:03d}?",
+            answer="1",
+            verifier=VerifierSpec(kind="text"),
+        )
+        for i in range(120)
+    ]
+    ws.store.tasks.add(many, range(len(many)), "many.jsonl", "ann")
+    second_row: Position = {"x": 120, "y": 88}
+    with browsing() as browser, serve(folder) as base:
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        visit(page, f"{base}/tasks", "1–50 of 120")
+        table = page.locator('[data-testid="stDataFrame"] .dvn-scroller').first
+        table.click(position=second_row)
+        page.locator(".w-id", has_text="q-001").wait_for(timeout=PATIENCE_S * 1000)
+        page.locator('[data-testid="stPagination"] button').last.click()
+        drawn(page, "51–100 of 120")
+        assert page.locator(".w-id").inner_text() == "q-001"
+        table.click(position=second_row)
+        page.locator(".w-id", has_text="q-051").wait_for(timeout=PATIENCE_S * 1000)
+        page.wait_for_url("**/tasks?*id=q-051*", timeout=PATIENCE_S * 1000)
+        page.locator('[data-testid="stPagination"] button').first.click()
+        drawn(page, "1–50 of 120")
+        assert page.locator(".w-id").inner_text() == "q-051"
+        page.close()

@@ -40,6 +40,7 @@ class Provider(BaseHTTPRequestHandler):
     """Signs everybody in as `EMAIL` at once: discovery, authorisation, token and keys."""
 
     key: Any
+    port: int
     nonces: dict[str, str]  # by code
 
     def do_GET(self) -> None:
@@ -89,7 +90,7 @@ class Provider(BaseHTTPRequestHandler):
 
     @property
     def base(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
     def _signed(self, said: dict[str, object]) -> str:
         from cryptography.hazmat.primitives import hashes
@@ -115,8 +116,11 @@ class Provider(BaseHTTPRequestHandler):
 def provider() -> Iterator[str]:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
-    handler = type("Here", (Provider,), {"key": rsa.generate_private_key(65537, 2048), "nonces": {}})
+    handler: type[Provider] = type(
+        "Here", (Provider,), {"key": rsa.generate_private_key(65537, 2048), "nonces": {}}
+    )
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        handler.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
