@@ -36,13 +36,16 @@ def outlook(ws: Workspace, config: RunConfig) -> Outlook:
         InputError, NotFoundError: as `Learning.plan`.
     """
     happened = ws.store.events.mark("claim", "proposal")  # what is looked at or decided on changes no plan
-    stamp = (str(ws.folder), happened, ws.store.tasks.stamp())
+    file = ws.folder / "winnow.db"
+    stamp = f"{file}:{file.stat().st_ino}:{happened}:{ws.store.tasks.stamp()}"  # a backup put back is another file
+    return _outlook(ws, stamp, config.canonical())
 
-    def made() -> Outlook:
-        plan = ws.learning.plan(config)
-        return Outlook(plan.model_copy(update={"tasks": ()}), len(plan.tasks), key_of(plan))
 
-    return once(HELD, "outlook", (*stamp, config.canonical()), made)
+@st.cache_data(max_entries=20, show_spinner=False)
+def _outlook(_ws: Workspace, stamp: str, config: str) -> Outlook:
+    """Kept for all sessions: a tab that is opened anew asks for the same."""
+    plan = _ws.learning.plan(RunConfig.model_validate_json(config))
+    return Outlook(plan.model_copy(update={"tasks": ()}), len(plan.tasks), key_of(plan))
 
 
 def draw(ws: Workspace, found: Outlook, tried: Rehearsal | None) -> None:
