@@ -273,26 +273,25 @@ class Search:
         return rows
 
     def _plainest(self, left: Sequence[Candidate]) -> Candidate:
-        """The clearest of all, or the one easiest to say of those that nearly the same rollouts follow.
+        """The clearest of all; where that is about two calls in a row, perhaps a plainer one in its place.
 
         "Called sync_clock right after calculator" tells as much as "called calculator" where the one mostly goes with
         the other, and by luck a little more. Those rollouts in which the two differ can tell which of them it is;
-        where they do not, it is the simpler one.
+        where they do not speak for the call that follows, it is left out.
         """
         clearest, table = left[0], self.contrast.table
-        if clearest.advice.about != "tool":
+        if not _in_a_row(clearest):
             return clearest
-        ranks = {feature.name: feature.rank for feature in table.columns}
         held = clearest.followed(table)
-        twins = [clearest]
         for candidate in left[1:]:
             other = candidate.followed(table)
-            if candidate.advice.about == "tool" and _phi(held, other) >= TWINS:
-                apart = self._among(held != other)
-                found = apart.finding(clearest.finding.feature)
-                if not (found and found.p < SIGNIFICANT and _agrees(apart, clearest)):
-                    twins.append(candidate)
-        return min(twins, key=lambda c: ranks[c.finding.feature])
+            if candidate.advice.about != "tool" or _in_a_row(candidate) or _phi(held, other) < TWINS:
+                continue
+            apart = self._among(held != other)
+            found = apart.finding(clearest.finding.feature)
+            if not (found and found.p < SIGNIFICANT and _agrees(apart, clearest)):
+                return candidate
+        return clearest
 
     def _tails(self, first: Candidate, rest: Sequence[Candidate]) -> list[Candidate]:
         """Findings that only spell the first one out: they read better inside its sentence."""
@@ -430,6 +429,10 @@ def _agrees(within: Contrast, candidate: Candidate) -> bool:
 
 def _clash(a: Advice, b: Advice) -> bool:
     return bool(conflicts(b.demands, Instruction(a.demands)))
+
+
+def _in_a_row(candidate: Candidate) -> bool:
+    return candidate.finding.feature.startswith("order=")
 
 
 def _phi(a: Bools, b: Bools) -> float:

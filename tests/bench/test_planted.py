@@ -211,6 +211,16 @@ def test_the_gate_lets_strong_habits_pass_and_few_decoys() -> None:
     assert gated.decoys <= 4
 
 
+def test_of_two_names_for_one_habit_the_simpler_is_said() -> None:
+    """What mostly follows on a call goes with it, and by luck a little more."""
+    said = []
+    for seed in range(201, 207):
+        agent = Agent(by_name("freight"), 0.4, seed)
+        said += [str(d.text) for d in evidence((agent.group(n, 8) for n in range(40)), seed).drafts]
+    assert sum("`convert_units`" in text for text in said) >= 5
+    assert not any("warm_cache" in text for text in said)
+
+
 def settled(group: Group, reward: Callable[[float], float]) -> Group:
     rollouts = tuple(
         r.model_copy(update={"scores": {"text": Score(value=reward(r.reward or 0.0))}})

@@ -37,6 +37,8 @@ from core.workspace.proving import (
     written_into,
 )
 from data.families import FAMILIES as MAKERS
+from tests.make import add_stub
+from tests.stub_server import Asked, StubServer
 
 REGISTERED = Path(__file__).parents[2] / "docs" / "decisions" / "0015-the-standing-proof.md"
 
@@ -249,3 +251,42 @@ def test_a_workspace_with_other_tasks_is_refused(tmp_path: Path) -> None:
     workspace.intake.add_tasks(file, "mine", "eve")
     with pytest.raises(InputError, match="holds other tasks \\(mine\\)"):
         prove(workspace, FIRST, b"", "proof tasks 71153")
+
+
+# --- all of it, on an endpoint that answers by its prompt ---------------------------------------------------
+
+
+def named(asked: Asked) -> str:
+    """Knows the number; says it alone mostly when a lesson asks for that, else mostly in a sentence."""
+    right = str(re.findall(r"\d+", asked.user.split("\n")[-1])[0])
+    wants = 0.9 if re.search(r"alone", asked.system) else 0.4
+    if asked.rng.random() < wants:
+        return right
+    return f"The number {right} is the number that stands in the given sentence."
+
+
+def rows_for(final: int) -> bytes:
+    """The tasks of one family, with fewer final ones."""
+    rows = [row for row in map(json.loads, tasks_of(1).splitlines()) if row["domain"] == "number"]
+    kept = [r for r in rows if r["split"] != "final"] + [r for r in rows if r["split"] == "final"][:final]
+    return "".join(json.dumps(row) + "\n" for row in kept).encode()
+
+
+SMALL = ProofPlan(families=("number",), endpoint="stub", seeds=(11, 12), max_tokens=32, final_tasks=20)
+
+
+@pytest.mark.slow
+def test_the_whole_proof_learns_publishes_compares_and_asks_nothing_twice(tmp_path: Path) -> None:
+    with StubServer(reply=named) as stub:
+        workspace = Workspace(tmp_path / "w")
+        add_stub(workspace, stub.base_url)
+        proof = prove(workspace, SMALL, rows_for(20), "proof tasks 1")
+        asked = len(stub.requests)
+        assert proof.library_version == 1
+        learned = next(row for row in proof.rows if row.arm == LEARNED)
+        assert (learned.verdict, learned.effect.tasks) == ("gain", 20)
+        assert list(proof.means) == ["none", LEARNED, RANDOM, "hand-written"]
+        assert any("There is no prior" in note for note in proof.notes)
+        again = prove(Workspace(tmp_path / "w"), SMALL, rows_for(20), "proof tasks 1")
+        assert again == proof
+        assert len(stub.requests) == asked
