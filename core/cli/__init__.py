@@ -43,6 +43,7 @@ COMMANDS = {
         "core.cli.proof:proof",
         "Prove, as registered beforehand, whether the loop helps on final tasks.",
     ),
+    "eval": ("core.cli.eval:evaluation", "Measure what lessons are worth on tasks that taught nothing."),
     "pack": ("core.cli.pack:pack", "Export a version for your agents; verify a pack."),
     "backup": ("core.cli.care:backup", "Copy a workspace, consistently, while it is used."),
     "restore": (

@@ -82,7 +82,8 @@ def run(
         workspace.ensure_worker()
         desk.answer(job, f"{job.id} ({job.subject}) is {job.state}. See: winnow jobs show {job.id}")
         return
-    _see_through(desk, job)
+    if came := see_through(desk, job):
+        _tell(desk, came)
 
 
 def _rehearse(desk: Desk, config: RunConfig, task_id: str) -> None:
@@ -104,8 +105,11 @@ def _rehearse(desk: Desk, config: RunConfig, task_id: str) -> None:
     )
 
 
-def _see_through(desk: Desk, job: Job) -> None:
-    """Work on a job here, or follow whoever does, until nothing more happens to it by itself."""
+def see_through(desk: Desk, job: Job) -> Came | None:
+    """Work on a job here, or follow whoever does, until nothing more happens to it by itself.
+
+    Gives what came of it; None where whoever looked on stopped looking.
+    """
     from core.worker import Leaving, attend
 
     leaving = Leaving()
@@ -129,23 +133,30 @@ def _see_through(desk: Desk, job: Job) -> None:
             err=True,
         )
         desk.code = UNFINISHED
-        return
+        return None
     except StoppedError as e:
         desk.refuse(e)
     desk.workspace.ensure_worker()  # for what others asked for meanwhile
-    _tell(desk, came)
+    return came
+
+
+def failed(desk: Desk, came: Came) -> bool:
+    """Whether a job broke off by a fault of ours, which is told; what else went wrong is raised."""
+    if came.error and not isinstance(came.error, StoppedError):
+        raise came.error
+    if came.job.state == "failed":  # in another process
+        if came.job.error.startswith(FAULT_SENTENCE):
+            desk.answer({"error": came.job.error}, came.job.error)
+            desk.code = FAULT
+            return True
+        raise InputError(came.job.error)
+    return False
 
 
 def _tell(desk: Desk, came: Came) -> None:
     job = came.job
-    if came.error and not isinstance(came.error, StoppedError):
-        raise came.error
-    if job.state == "failed":  # in another process
-        if job.error.startswith(FAULT_SENTENCE):
-            desk.answer({"error": job.error}, job.error)
-            desk.code = FAULT
-            return
-        raise InputError(job.error)
+    if failed(desk, came):
+        return
     now = desk.workspace.store.runs.get(job.subject)
     if job.state == "done" or now.status == "review":
         desk.answer(now, *report(now), set_aside=_incomplete(now))

@@ -113,7 +113,7 @@ def read_config(
     Raises:
         InputError: the file cannot be read, or a setting is not one.
     """
-    settings = _read(file) if file else {}
+    settings = read_options(file) if file else {}
     for name, value in given(options).items():
         _put(settings, NESTED.get(name, name), _value(name, value))
     agent = settings.get("agent")
@@ -150,7 +150,7 @@ def _verifiers(text: str) -> Options:
     if Path(text).suffix.lower() in (".json", ".toml"):
         return {
             name: VerifierSpec.read(spec, where=f"{text}: {name}").model_dump()
-            for name, spec in _read(Path(text)).items()
+            for name, spec in read_options(Path(text)).items()
         }
     name, kind = _pair(text)
     return {name: {"kind": kind}}
@@ -179,7 +179,7 @@ def _put(settings: Options, path: str, value: object) -> None:
     settings[last] = value
 
 
-def _read(file: Path) -> Options:
+def read_options(file: Path) -> Options:
     """A TOML or JSON file that holds one object."""
     try:
         piped = str(file) == "-"

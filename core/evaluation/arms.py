@@ -44,6 +44,8 @@ def parse_arm(
         name, form = "", said
     form, _, prior = form.partition("+prior:")
     kind, mark, of = form.partition(":")
+    if (kind == "none") == bool(mark):
+        raise InputError(f"{said!r} is not an arm: say {FORMS}.")
     if kind in ("text", "pack"):
         found = Path(of)
         lessons = read_text(read(found)) if kind == "text" else _of_library(read(found))
@@ -51,13 +53,13 @@ def parse_arm(
         name = name or f"{kind}:{found.name}"
     else:
         fields = _fields(kind, of, version_of)
-    if (kind == "none") == bool(mark):
-        raise InputError(f"{said!r} is not an arm: say {FORMS}.")
     made = {"name": name or said, "kind": kind, "seed": seed, "prior": prior or None, **fields}
     return Arm.read(made, where=f"the arm {said!r}")
 
 
 def _fields(kind: str, of: str, version_of: Callable[[str], int]) -> dict[str, object]:
+    if kind in ("majority", "best_of"):
+        return {"of": of}
     of, _, on = of.partition("@")
     match kind:
         case "none":
@@ -69,8 +71,6 @@ def _fields(kind: str, of: str, version_of: Callable[[str], int]) -> dict[str, o
         case "with":
             ids = tuple(one.strip().upper() for one in of.split(",") if one.strip())
             return {"proposal_ids": ids, "version": version_of(on) if on else None}
-        case "majority" | "best_of":
-            return {"of": of}
     raise InputError(f"There is no kind of arm {kind!r}: say {FORMS}.")
 
 

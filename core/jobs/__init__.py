@@ -2,6 +2,6 @@
 
 from core.job import LEASE_S
 from core.jobs.carrying import Came, carry_out
-from core.jobs.queue import FAULT, Queue, Subject, Work
+from core.jobs.queue import EVALUATION, FAULT, Queue, Subject, Work
 
-__all__ = ["FAULT", "LEASE_S", "Came", "Queue", "Subject", "Work", "carry_out"]
+__all__ = ["EVALUATION", "FAULT", "LEASE_S", "Came", "Queue", "Subject", "Work", "carry_out"]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from core.effect import SUCCESS
+from core.effect import SUCCESS, Spread
 from core.errors import InputError, WinnowError
 from core.evaluation import compare, reach_of, results
 from core.evaluation.looking import METHOD as LOOKS
@@ -427,6 +427,26 @@ class Evaluating:
             notes=tuple(self._notes(config, libraries, endpoint, list(told.tasks.values()), evaluation.id)),
             method=f"{METHOD} {LOOKS}" if config.look_every else METHOD,
         )
+
+    def spread(self, evaluation_id: str, arm: str = "") -> Spread | None:
+        """How much the differences of an evaluation vary, to plan the next one by; None where it has too few rollouts.
+
+        Args:
+            evaluation_id: which.
+            arm: name of the arm that is held against the baseline; empty takes the first.
+
+        Raises:
+            NotFoundError: there is none of that id.
+            InputError: it has no such arm.
+        """
+        evaluation = self._store.evaluations.get(evaluation_id)
+        sampled = self._outcomes.sampled(evaluation, self._outcomes.libraries(evaluation.config))
+        baseline, *others = (sampled[a.name] for a in evaluation.config.arms if a.sampled)
+        found = next((one for one in others if arm in ("", one.arm.name)), None)
+        if found is None:
+            raise InputError(f"{evaluation_id} has no sampled arm {arm!r} beside its baseline.")
+        tasks = [t for t in found.groups if t in baseline.groups]
+        return Spread.seen([found.rewards(t) for t in tasks], [baseline.rewards(t) for t in tasks])
 
 
 def ordered(tasks: Sequence[Task], config: EvaluationConfig) -> list[Task]:

@@ -111,7 +111,7 @@ READING = {
     "comparing": "alike",
     "correcting": "author of",
     "crediting": "in_sample waiting",
-    "evaluating": "plan report",
+    "evaluating": "plan report spread",
     "intake": "columns mend read_tasks weigh_tasks",
     "jobs": "due ended find newest of_run subject",
     "learning": "busy holding plan untaught",

@@ -1,0 +1,108 @@
+"""How `winnow eval` tells what it found: in lines, and never a number without its sample size."""
+
+from __future__ import annotations
+
+from core.cli.desk import one_line, plural, table
+from core.proof import ArmResult, Comparison, Effect, Measured, Report
+
+
+def told(report: Report) -> list[str]:
+    """A report in lines."""
+    config = report.config
+    lines = [
+        f"{report.id} is {report.status}: {plural(report.tasks, config.split + ' task')} x {config.samples} rollouts x "
+        f"{plural(len(config.seeds), 'seed')} for each arm, with {report.model}.",
+        *table([_arm(arm) for arm in report.arms], ARMS),
+    ]
+    for comparison in report.comparisons:
+        lines += ["", *_comparison(comparison)]
+    return [*lines, *(("", *report.notes) if report.notes else ())]
+
+
+ARMS = (
+    "arm",
+    "mean",
+    "pass@k",
+    "content",
+    "tasks",
+    "injected",
+    "tokens",
+    "cost",
+    "unscored",
+    "errors",
+    "cut",
+)
+
+
+def _arm(arm: ArmResult) -> tuple[object, ...]:
+    return (
+        arm.name,
+        _number(arm.mean),
+        " ".join(f"@{k} {p:.2f}" for k, p in arm.pass_at.items()) or "-",
+        _number(arm.content),
+        arm.tasks,
+        f"{arm.tokens_injected:.0f}",
+        f"{arm.prompt_tokens + arm.completion_tokens:,}",
+        f"${arm.cost_usd:.4f}",
+        arm.unscored,
+        arm.errors,
+        f"{arm.cut}{'; ' + arm.note if arm.note else ''}",
+    )
+
+
+def _comparison(comparison: Comparison) -> list[str]:
+    lines = [f"{comparison.arm} against {comparison.baseline}: {effect_line(comparison.effect)}"]
+    if comparison.in_sample:
+        lines.append(f"  {plural(comparison.in_sample, 'task')} left out: a lesson was learned from them.")
+    if len(comparison.by_domain) > 1:
+        lines += [f"  {domain}: {effect_line(e)}" for domain, e in comparison.by_domain.items()]
+    lines += [f"  seed {seed}: {effect_line(e)}" for seed, e in comparison.by_seed.items()]
+    if comparison.content is not None:
+        lines.append(f"  content alone: {effect_line(comparison.content)}")
+    lines += [f"  Look closer: {flag}" for flag in comparison.flags]
+    if comparison.looks and comparison.looks[-1].stopped:
+        lines.append(f"  Stopped after {comparison.looks[-1].tasks} tasks: decided, and so rather too large.")
+    return lines
+
+
+def effect_line(effect: Effect) -> str:
+    """`+0.120 (95 % +0.031 to +0.209; p 0.012) on 40 tasks: 18 better, 12 alike, 10 worse`."""
+    if effect.mean is None:
+        return f"nothing to compare: {plural(effect.unpaired, 'task')} not scored in both arms"
+    span = "no interval" if effect.low is None else f"95 % {effect.low:+.3f} to {effect.high:+.3f}"
+    p = "" if effect.p_two_sided is None else f"; p {effect.p_two_sided:.3f}"
+    unpaired = f", {effect.unpaired} not scored in both" if effect.unpaired else ""
+    return (
+        f"{effect.mean:+.3f} ({span}{p}) on {plural(effect.tasks, 'task')}: {effect.wins} better, {effect.ties} alike, "
+        f"{effect.losses} worse{unpaired}"
+    )
+
+
+def measured_line(one: Measured) -> str:
+    """What was measured of one thing, with its sample size."""
+    kind = ", on fresh tasks" if one.fresh else ", on the tasks that selected it" if one.selected else ""
+    together = (
+        f"; {one.tried} tried together, p better corrected {_number(one.p_adjusted)}" if one.tried > 1 else ""
+    )
+    return (
+        f"{one.evaluation_id}, on version {one.version}, {one.split} tasks x {one.samples} rollouts, {one.model}{kind}"
+        f": {effect_line(one.effect)}{together}"
+    )
+
+
+def tasks_told(report: Report) -> list[str]:
+    """What came of each task in each comparison, in lines."""
+    lines = []
+    for comparison in report.comparisons:
+        rows = [
+            (r.task_id, r.outcome, _number(r.baseline), _number(r.arm), " ".join((*r.baseline_groups, *r.arm_groups)),
+             one_line(r.question, 50))
+            for r in comparison.rows
+        ]  # fmt: skip
+        headers = ("task", "outcome", comparison.baseline, comparison.arm, "groups", "question")
+        lines += ["", f"{comparison.arm} against {comparison.baseline}, task by task:", *table(rows, headers)]
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
