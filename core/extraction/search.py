@@ -273,19 +273,19 @@ class Search:
         return rows
 
     def _plainest(self, left: Sequence[Candidate]) -> Candidate:
-        """The clearest of all; where that is about two calls in a row, perhaps a plainer one in its place.
+        """The clearest of all; where that is about a mere neighbour or no start, perhaps a plainer one in its place.
 
-        "Called sync_clock right after calculator" tells as much as "called calculator" where the one mostly goes with
-        the other, and by luck a little more. Those rollouts in which the two differ can tell which of them it is;
-        where they do not speak for the call that follows, it is left out.
+        "Called sync_clock right after calculator" and "did not start with sync_clock" tell as much as "called
+        calculator" where the one mostly goes with the other, and by luck a little more. Those rollouts in which the
+        two differ can tell which of them it is; where they do not speak for the first, the plainer one is said.
         """
         clearest, table = left[0], self.contrast.table
-        if not _in_a_row(clearest):
+        if not _sidelong(clearest):
             return clearest
         held = clearest.followed(table)
         for candidate in left[1:]:
             other = candidate.followed(table)
-            if candidate.advice.about != "tool" or _in_a_row(candidate) or _phi(held, other) < TWINS:
+            if candidate.advice.about != "tool" or _sidelong(candidate) or _phi(held, other) < TWINS:
                 continue
             apart = self._among(held != other)
             found = apart.finding(clearest.finding.feature)
@@ -431,8 +431,10 @@ def _clash(a: Advice, b: Advice) -> bool:
     return bool(conflicts(b.demands, Instruction(a.demands)))
 
 
-def _in_a_row(candidate: Candidate) -> bool:
-    return candidate.finding.feature.startswith("order=")
+def _sidelong(candidate: Candidate) -> bool:
+    """Whether it says which calls were neighbours, or what was not called first: both may only go with a habit."""
+    name = candidate.finding.feature
+    return name.startswith("order=") or (name.startswith("first_tool=") and not candidate.do)
 
 
 def _phi(a: Bools, b: Bools) -> float:
