@@ -1,0 +1,135 @@
+"""The analysis of an evaluation: what it counts, and what it says where a better total hides something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from core.evaluation import Sampled, Told, compare, results
+from core.evaluation.analysis import Values
+from core.evaluation.looking import looks, planned
+from core.proof import Arm
+from core.rollout import Task, Usage
+from core.store.evaluations import Outcome
+from tests.make import make_task
+
+BASE = Arm(name="base", kind="none")
+OTHER = Arm(name="other", kind="version", version=1)
+Reward = float | None | tuple[float | None, float | None] | str
+
+
+def outcome(task_id: str, reward: Reward, answer: str = "") -> Outcome:
+    """A rollout: a reward, (reward, content), or the word "error"."""
+    value, content = reward if isinstance(reward, tuple) else (reward, None)
+    broke = value == "error"
+    return Outcome(
+        run_id="R1", group_id=f"R1-{task_id}", task_id=task_id, domain="d", answer=answer,
+        reward=None if broke or isinstance(value, str) else value, content=content, error=broke, cut=False,
+        injected=(), usage=Usage(calls=1, prompt_tokens=10),
+    )  # fmt: skip
+
+
+def sampled(arm: Arm, rewards: Sequence[Sequence[Reward]], answers: Sequence[str] = ()) -> Sampled:
+    found = Sampled(arm)
+    for i, own in enumerate(rewards):
+        said = answers[i] if answers else ""
+        found.groups[f"t{i}"][0] = [outcome(f"t{i}", one, said) for one in own]
+    return found
+
+
+def told(count: int, answers: Sequence[str] = (), samples: int = 2) -> Told:
+    tasks: dict[str, Task] = {
+        f"t{i}": make_task(i, id=f"t{i}", domain="d", answer=answers[i] if answers else f"{i}")
+        for i in range(count)
+    }
+    return Told(tasks=tasks, order=list(tasks), samples=samples, seeds=(0,), threshold=1.0)
+
+
+def test_a_task_that_one_arm_could_not_score_takes_no_part_and_is_counted() -> None:
+    both = {
+        "base": sampled(BASE, [[0, 0], [1, 0], ["error", "error"], [0.5, None]]),
+        "other": sampled(OTHER, [[1, 1], [0, 0], [1, 1], [0.5, 0.5]]),
+    }
+    found = compare(both, OTHER, BASE, told(4))
+    effect = found.effect
+    assert (effect.tasks, effect.unpaired, effect.wins, effect.losses, effect.ties) == (3, 1, 1, 1, 1)
+    assert effect.mean == pytest.approx((1 - 0.5 + 0) / 3)
+    assert [row.outcome for row in found.rows] == ["win", "loss", "unpaired", "tie"]
+    base = results(both, (BASE, OTHER), told(4))[0]
+    assert (base.rollouts, base.scored, base.unscored, base.errors) == (8, 5, 1, 2)
+    assert base.mean == pytest.approx((0 + 0.5 + 0.5) / 3)
+
+
+def test_pass_at_k_is_unbiased_and_says_over_how_many_tasks_it_is() -> None:
+    arms = {"base": sampled(BASE, [[1, 0, 0, 0], [0, 0, 0, 0], [1, 1, None, 0]])}
+    base = results(arms, (BASE,), told(3, samples=4))[0]
+    assert base.pass_at == {
+        1: pytest.approx((1 / 4 + 0 + 2 / 3) / 3),
+        2: pytest.approx((1 / 2 + 0 + 1) / 3),
+        4: pytest.approx(1 / 2),
+    }
+    assert base.pass_tasks == {1: 3, 2: 3, 4: 2}
+
+
+def test_a_total_that_rose_while_content_fell_is_flagged() -> None:
+    both = {
+        "base": sampled(BASE, [[(0.5, 1.0), (0.5, 1.0)]] * 6),
+        "other": sampled(OTHER, [[(0.75, 0.5), (0.75, 0.5)]] * 6),
+    }
+    found = compare(both, OTHER, BASE, told(6))
+    assert found.content is not None
+    assert found.content.mean == -0.5
+    assert "rose by +0.250 while the right content fell by -0.500" in found.flags[0]
+    back = compare(both, BASE, OTHER, told(6))
+    assert back.flags == ()
+
+
+def test_a_collapse_to_one_answer_shows_by_label_and_by_answer() -> None:
+    answers = ["positive", "negative"] * 4
+    both = {
+        "base": sampled(BASE, [[0.5, 0.5]] * 8, ["positive", "negative"] * 4),
+        "other": sampled(OTHER, [[1, 1], [0.2, 0.2]] * 4, ["positive"] * 8),
+    }
+    found = compare(both, OTHER, BASE, told(8, answers))
+    assert found.effect.mean is not None
+    assert found.effect.mean > 0
+    by_label = {row.label: (row.tasks, row.baseline, row.arm) for row in found.labels}
+    assert by_label == {"negative": (4, 0.5, pytest.approx(0.2)), "positive": (4, 0.5, 1.0)}
+    assert any("'negative' fell from 0.50 to 0.20" in flag for flag in found.flags)
+    assert any("100% of the replies are 'positive'" in flag for flag in found.flags)
+
+
+def test_domains_whose_answers_all_differ_have_no_labels() -> None:
+    both = {"base": sampled(BASE, [[0.0]] * 8), "other": sampled(OTHER, [[1.0]] * 8)}
+    assert compare(both, OTHER, BASE, told(8)).labels == ()
+
+
+def test_all_alike_gives_an_interval_that_is_no_point() -> None:
+    both = {"base": sampled(BASE, [[1.0]] * 10), "other": sampled(OTHER, [[1.0]] * 10)}
+    effect = compare(both, OTHER, BASE, told(10)).effect
+    assert effect.mean == 0
+    assert effect.low is not None
+    assert effect.high is not None
+    assert effect.low < 0 < effect.high
+
+
+def test_looks_are_planned_in_the_tasks_of_the_pair() -> None:
+    order = [f"t{i}" for i in range(20)]
+    assert planned(order, order, 8) == [8, 16, 20]
+    assert planned(order, order[10:], 8) == [6, 10]
+    assert planned(order, [], 8) == []
+
+
+def test_a_look_is_taken_only_at_what_is_finished_and_the_first_that_crosses_is_the_last() -> None:
+    order = [f"t{i}" for i in range(40)]
+    ours: Values = dict.fromkeys(order, 1.0)
+    theirs: Values = dict.fromkeys(order, 0.0)
+    plan = planned(order, order, 10)
+    assert looks(order, plan, ours, theirs, 0.05, 9) == []
+    taken = looks(order, plan, ours, theirs, 0.05, 40)
+    assert [look.stopped for look in taken][-1]
+    assert len(taken) < 4
+    alike = looks(order, plan, ours, ours, 0.05, 40)
+    assert [look.tasks for look in alike] == [10, 20, 30, 40]
+    assert not any(look.stopped for look in alike)
