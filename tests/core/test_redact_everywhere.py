@@ -47,7 +47,8 @@ OURS = {
         proposals.run_id proposals.experience_id quarantine.run_id quarantine.group_ids quarantine.proposal_id
         experiences.id experience_states.experience_id experience_states.merged_into experience_states.proposal_id
         batches.run_id jobs.id jobs.subject claims.proposal_id credits.experience_id credits.source
-        citations.rollout_id import_lessons.became priors.id tool_use.rollout_id tool_use.run_id spend.run_id citations.used
+        priors.id citations.rollout_id import_lessons.became tool_use.rollout_id tool_use.run_id spend.run_id
+        citations.used
     """,
     "a hash": """
         tasks.text_key calls.key embeddings.text_key imports.key imports.sha256 import_lessons.import_key
