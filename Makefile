@@ -54,6 +54,7 @@ soak: $(DEV) ## the full counts: runs killed and under faults, commands killed, 
 	$(BIN)/python -m tests.soak_packs
 	$(BIN)/python -m tests.soak_review
 	$(BIN)/python -m tests.soak_care
+	$(BIN)/python -m tests.soak_effect
 
 bench: $(DEV) ## measure; timings never decide a test
 	$(BIN)/python -m tests.bench
