@@ -7,7 +7,7 @@ import importlib
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
@@ -70,6 +70,7 @@ def test_an_unscored_sample_neither_passed_nor_failed() -> None:
     assert mean_at_k([]) is None
 
 
+@settings(max_examples=20)  # statsmodels takes its time over Holm
 @given(P_VALUES)
 def test_corrected_p_values_are_those_of_statsmodels(p_values: list[float]) -> None:
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1], abs=1e-12)
