@@ -51,7 +51,7 @@ class Arm(Record):
     the most frequent answer, or the best one by the verifier (which is then needed at run time).
     """
 
-    name: str = Field(min_length=1, max_length=100)
+    name: str = Field(min_length=1)
     """Unique within its evaluation."""
     kind: ArmKind
     version: int | None = Field(default=None, ge=0)

@@ -36,6 +36,9 @@ METHOD = (
     "in both arms are counted and take no part; tasks that a lesson was learned from are marked and left out."
 )
 
+LONGEST_NAME = 100
+"""Characters of the name of an arm."""
+
 ARM_SETTINGS = (
     "endpoint",
     "judge_endpoint",
@@ -184,6 +187,11 @@ class Evaluating:
                 "another reward for an evaluation."
             )
         for arm in config.arms:
+            if len(arm.name) > LONGEST_NAME or not arm.name.isprintable():
+                raise InputError(
+                    f"The name of an arm has at most {LONGEST_NAME} characters that can be seen: give it a shorter one,"
+                    " as in NAME=ARM."
+                )
             if arm.domains and not of_arm(tasks, arm):
                 raise InputError(
                     f"The arm {arm.name!r} changes only tasks of {', '.join(arm.domains)}, and there is no "

@@ -23,6 +23,7 @@ from core.experience import Add, Quarantined
 from core.llm.ledger import Entry
 from core.packs.foreign import Aside
 from core.prior import Factor, Prior, PriorToken, TokenizerName
+from core.proof import Arm, ArmLesson, Effect, EvaluationConfig, Measured
 from core.rollout import Batch, Extraction, Score, SetAside, Step, Usage
 from core.settings import Endpoint, RunConfig, VerifierSpec
 from core.store.copying import copy_database
@@ -48,23 +49,24 @@ OURS = {
         experiences.id experience_states.experience_id experience_states.merged_into experience_states.proposal_id
         batches.run_id jobs.id jobs.subject claims.proposal_id credits.experience_id credits.source
         priors.id citations.rollout_id import_lessons.became tool_use.rollout_id tool_use.run_id spend.run_id
-        citations.used
+        citations.used evaluations.id measured.subject measured.evaluation_id
     """,
     "a hash": """
         tasks.text_key calls.key embeddings.text_key imports.key imports.sha256 import_lessons.import_key
         import_aside.key usage_entries.key redactions.salt redactions.hash runs.request
-        priors.content
+        priors.content evaluations.request
     """,
     "a time": """
         tasks.imported_at set_aside.at runs.created_at runs.finished_at calls.at proposals.decided_at quarantine.at
         versions.created_at events.at jobs.lease_until jobs.created_at jobs.finished_at spend.at claims.taken_at
         claims.until labels.moved_at credits.at imports.imported_at usage_entries.imported_at redactions.at
         redactions.proved_at priors.created_at
+        evaluations.created_at evaluations.finished_at measured.at
     """,
     "one of a few words": """
         tasks.split set_aside.kind roles.role runs.kind runs.status groups.status proposals.status
         proposals.op proposals.extractor experience_states.kind experience_states.status events.kind jobs.kind
-        jobs.state spend.stage imports.form groups.reason
+        jobs.state spend.stage imports.form groups.reason evaluations.purpose evaluations.status measured.kind
     """,
     "numbers": "rollouts.usage rollouts.components redactions.places embeddings.vector",
     "a name of letters, digits, dots, dashes": "endpoints.name roles.endpoint spend.endpoint labels.name",
@@ -227,6 +229,7 @@ def plant_everywhere(workspace: Workspace, secret: str) -> None:
     _plant_a_run(workspace, secret)
     _plant_what_was_brought(workspace, secret)
     _plant_decisions(workspace, secret)
+    _plant_an_evaluation(workspace, secret)
     store = workspace.store
     endpoint = Endpoint(
         name="stub", base_url=f"http://127.0.0.1:1/{WORD}", model=secret, extra={"note": secret}
@@ -318,6 +321,25 @@ def _plant_what_was_brought(workspace: Workspace, secret: str) -> None:
         + f"\n{secret}\n"
     )
     workspace.shipping.arriving.usage(log.encode(), f"{secret}.jsonl", secret)
+
+
+def _plant_an_evaluation(workspace: Workspace, secret: str) -> None:
+    kept = workspace.store.evaluations
+    arm = Arm(name=secret, kind="text", lessons=(ArmLesson(text=f"Say {secret}.", domain=secret),))
+    config = EvaluationConfig(arms=(arm,), domains=(secret,), stop=(secret,))
+    made = kept.create("compare", config, request="r", model=secret, actor=secret)
+    kept.set_runs(made, {secret: ["R1"]})
+    kept.set_stopped(made, {secret: 4}, secret)
+    kept.set_status(made, "waiting", secret, f"because of {secret}")
+    kept.measure(
+        [
+            Measured(
+                kind="lesson", subject="E-0001", evaluation_id=made, version=1, split="trial", model=secret,
+                effect=Effect(tasks=4, mean=0.1), samples=4,
+            )
+        ],
+        secret,
+    )  # fmt: skip
 
 
 def _plant_decisions(workspace: Workspace, secret: str) -> None:
