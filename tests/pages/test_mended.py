@@ -73,7 +73,7 @@ def red(page: AppTest) -> str:
 @pytest.mark.parametrize(
     ("name", "shown", "query"),
     [
-        ("review/library", "3 lessons in version 2", {"library_page": "5", "library_search": "the"}),
+        ("review/library", "4 lessons in version 2", {"library_page": "5", "library_search": "the"}),
         ("admin/activity", 'class="w-log"', {"activity_page": "99"}),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_page_that_a_filter_took_away_shows_what_there_is(
 
 def test_a_backup_that_is_refused_says_why(ws: Workspace) -> None:
     (ws.folder / "backups").write_text("in the way")
-    page = open_page("admin/settings", settings_view="Data")
+    page = open_page("admin/settings", settings_part="Data")
     assert red(page.button("backup").click().run(timeout=120))
 
 
