@@ -38,8 +38,10 @@ class Standing:
         return Margin(**row)
 
     def newest_run(self) -> tuple[str, RunStatus] | None:
-        """Id and status of the newest run, without what it spent and brought."""
-        row = self._database.row("SELECT id, status FROM runs ORDER BY number DESC LIMIT 1")
+        """Id and status of the newest run that is no arm of an evaluation."""
+        row = self._database.row(
+            "SELECT id, status FROM runs WHERE kind <> 'evaluated' ORDER BY number DESC LIMIT 1"
+        )
         return (row["id"], row["status"]) if row else None
 
     def packs(self) -> int:

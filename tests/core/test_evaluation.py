@@ -130,6 +130,7 @@ def test_an_evaluation_teaches_nothing_and_stands_in_no_list_of_runs(workspace: 
     assert store.runs.page(RunFilter())[1] == 0
     assert store.runs.page(RunFilter(kind="evaluated"))[1] == 2
     assert store.figures.runs() == []
+    assert workspace.overview().newest_run is None
     assert store.groups.page()[1] == 0
     assert store.groups.page(done.runs["none"][0])[1] == 6
     assert store.runs.tally().total == 0
