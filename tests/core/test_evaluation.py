@@ -385,3 +385,19 @@ def test_the_store_is_sound_after_an_evaluation(workspace: Workspace, tmp_path: 
     with StubServer() as stub:
         evaluate(workspace, config_of(workspace, stub))
     assert list(check_content(workspace.store, workspace.folder / "winnow.db")) == []
+
+
+@pytest.mark.model
+def test_on_the_embedded_model_arms_differ_by_their_lessons_and_seeds_repeat(workspace: Workspace) -> None:
+    """Real replies: the same arm twice under two names gives the same rewards, a lesson is really in the prompt."""
+    add_tasks(workspace, trial(3))
+    hand = Arm(name="hand", kind="text", lessons=(ArmLesson(text="Answer with the number alone."),))
+    again = NONE.model_copy(update={"name": "none again"})
+    config = EvaluationConfig(arms=(NONE, again, hand), samples=2, max_tokens=8)
+    done = evaluate(workspace, config)
+    report = workspace.evaluating.report(done.id)
+    none, same, with_lesson = report.arms
+    assert (none.rollouts, none.errors, with_lesson.injected) == (6, 0, 3)
+    assert none.mean == same.mean
+    assert with_lesson.prompt_tokens > none.prompt_tokens
+    assert report.comparisons[0].effect.ties == 3
