@@ -264,5 +264,7 @@ class RunConfig(Record):
         if self.group_size < 2 and not self.arm:
             raise ValueError("group_size must be at least 2: one rollout has nothing to be compared with")
         if self.prior and self.agent:
-            raise ValueError("a token prior is for single replies: it would bias the tool calls of an agent, too")
+            raise ValueError(
+                "a token prior is for single replies: it would bias the tool calls of an agent, too"
+            )
         return self

@@ -90,7 +90,9 @@ class Credits:
 
     def stamp(self) -> str:
         """Another text whenever the next version would fold in something else."""
-        row = self._database.row("SELECT count(*) AS n, max(at) AS newest FROM credits WHERE folded_in IS NULL")
+        row = self._database.row(
+            "SELECT count(*) AS n, max(at) AS newest FROM credits WHERE folded_in IS NULL"
+        )
         return f"{row['n']} {row['newest']}" if row else ""
 
     def _part_of(self, experience_id: str) -> set[str]:

@@ -170,9 +170,7 @@ def test_power_is_that_of_statsmodels(tasks: int, effect: float) -> None:
     assert power(effect, tasks, spread, level=0.10, sides=1) == pytest.approx(one, abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("effect", "samples"), [(0.02, 4), (0.05, 1), (0.05, 4), (0.09, 4), (0.5, 2)]
-)
+@pytest.mark.parametrize(("effect", "samples"), [(0.02, 4), (0.05, 1), (0.05, 4), (0.09, 4), (0.5, 2)])
 def test_the_number_of_tasks_is_that_of_statsmodels(effect: float, samples: int) -> None:
     spread = Spread(0.15, 0.35)
     theirs = TTestPower().solve_power(effect / spread.of_difference(samples), None, 0.05, 0.8)
