@@ -33,6 +33,7 @@ MAKING = {
     "endpoints add",
     "library propose",
     "pack import",
+    "proof",
     "restore",
     "rollouts import",
     "tasks import",
