@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pages.parts import address
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -121,3 +123,9 @@ def press(page: Page, key: str) -> None:
 def shown(page: Page) -> list[str]:
     """Every exact text on the page, as the browser holds it."""
     return page.locator(".w-exact").evaluate_all("(all) => all.map((one) => one.textContent)")
+
+
+def acting(page: Page, selector: str) -> list[str]:
+    """Elements that a selector finds, but for the one script that every page has of its own, to the letter."""
+    found = page.locator(selector).evaluate_all("(all) => all.map((one) => one.outerHTML)")
+    return [one for one in found if one != address.KEEP]

@@ -18,8 +18,7 @@ from core.rollout import Extraction, Group, Message, Rollout, Score, Step, Task,
 from core.settings import Endpoint, RewardConfig, RunConfig
 from core.settling import settle
 from core.workspace import Workspace
-from pages.parts import address
-from tests.browser import PATIENCE_S, browsing, drawn, press, serve
+from tests.browser import PATIENCE_S, acting, browsing, drawn, press, serve
 from tests.listener import Listener
 from tests.pages.registered import pages
 from tests.pages.workspaces import finding, publish, rollout
@@ -298,9 +297,7 @@ def test_foreign_text_is_shown_as_it_is_and_asks_nobody(place: Place, watched: S
         text = watched.text[name]
         page.wait_for_function(SHOWS, arg=text, timeout=PATIENCE_S * 1000)
     assert page.locator(".w-gone").count() == 0, "the page is there"
-    acts = page.locator(ACTS.replace("PORT", base.rpartition(":")[2]))
-    found = acts.evaluate_all("(all) => all.map((one) => one.outerHTML)")
-    assert [one for one in found if one != address.KEEP] == [], "our own script alone, to the letter"
+    assert acting(page, ACTS.replace("PORT", base.rpartition(":")[2])) == []
     sheets = page.locator("style").evaluate_all("(all) => all.map((one) => one.textContent)")
     assert not [sheet for sheet in sheets if watched.listener.url in sheet]
     assert (watched.outside, watched.listener.heard) == ([], [])

@@ -12,7 +12,7 @@ from core.rollout import Group, Message, Step, Trajectory
 from core.settings import RewardConfig, RunConfig
 from core.settling import settle
 from core.workspace import Workspace
-from tests.browser import browsing, drawn, press, serve, shown, visit
+from tests.browser import acting, browsing, drawn, press, serve, shown, visit
 from tests.listener import Listener
 from tests.pages.test_rollout import traced
 from tests.pages.workspaces import rollout, tasks
@@ -201,5 +201,5 @@ def test_hostile_text_reaches_nobody_and_reads_as_it_is_stored(
         assert page.get_by_text("RIGHT-TO-LEFT OVERRIDE").first.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.locator(".w-error").count() == 0
-        assert page.locator("[data-testid=stMain] :is(script, iframe, form, img)").count() == 0
+        assert acting(page, "[data-testid=stMain] :is(script, iframe, form, img)") == []
     assert (listener.heard, strangers) == ([], [])
