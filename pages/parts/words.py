@@ -104,6 +104,7 @@ GATE = {
     "none": "collect, review at the end",
     "review": "wait for my review",
     "auto": "publish all valid proposals",
+    "trial": "publish what passes on trial tasks",
 }
 
 
