@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from core.workspace import Workspace
 from core.workspace.shipping import Shipping
 from pages.parts import tables
 from tests.browser import PATIENCE_S, browsing, drawn, serve, visit
-from tests.pages.workspaces import add_run, fill, publish, tasks
+from tests.pages.workspaces import add_run, publish, tasks
 
 if TYPE_CHECKING:
     from playwright.sync_api import Position
@@ -27,26 +26,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mended") / "workspace"
-    fill(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("WINNOW_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("WINNOW_USER", "ann")
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def ws(folder: Path, filled: Path) -> Workspace:
-    shutil.copytree(filled, folder)
-    return Workspace(folder)
 
 
 def open_page(name: str, **query: str) -> AppTest:
