@@ -220,11 +220,13 @@ class Gathering:
             reason = (
                 f"its reader failed ({type(e).__name__}: {e}), which is a fault of Winnow's; please report it"
             )
+        reason = self._told(reason)
         if opened.encoding:
             self._spool.remark(number, f"The file was read as {opened.encoding}.")
         read = self._spool.rows("SELECT 1 FROM attempts WHERE file = ? LIMIT 1", number)
         if reason and read:  # what came before stands
             self._spool.aside(number, opened.name, "", reason, "")
+        self._remember_masked()
         neighbours = [str(path) for path in opened.used]
         self._spool.end(number, neighbours, "read" if read or not reason else "not read", reason)
 
@@ -248,7 +250,7 @@ class Gathering:
         except Exception as e:  # noqa: BLE001  # foreign values: one must not stop the others
             place = "" if isinstance(found, Remark) else found.place
             reason = f"it could not be kept ({type(e).__name__}: {e}), which is a fault of Winnow's; please report it"
-            self._spool.aside(number, opened.name, place, storable(reason), "")
+            self._spool.aside(number, opened.name, place, self._told(reason), "")
 
     def _record(self, found: Found, opened: Opened, form: TraceFormat, number: int) -> None:
         match found:
@@ -264,9 +266,12 @@ class Gathering:
                     storable(bounded(found.raw, MAX_RAW)),
                 )
             case _:
-                self._spool.remark(number, storable(found.text))
-        if self._masker is not None and self._masker.counts:
-            self._remember_masked()
+                self._spool.remark(number, self._told(found.text))
+        self._remember_masked()
+
+    def _told(self, text: str) -> str:
+        """A sentence that may quote the file, as it is stored."""
+        return storable(text if self._masker is None else self._masker.mask(Remark(text=text)).text)
 
     def _attempt(self, attempt: Attempt, opened: Opened, form: TraceFormat, number: int) -> None:
         placed = self._place(attempt, opened, number)
@@ -385,7 +390,8 @@ class Gathering:
 
     def _remember_masked(self) -> None:
         """Counts of masked secrets are added up in the spool, so that an import that goes on tells all of them."""
-        assert self._masker is not None
+        if self._masker is None or not self._masker.counts:
+            return
         counts = Counter(self._spool.fact("masked") or {}) + self._masker.counts
         self._spool.set_fact("masked", dict(counts))
         self._masker.counts.clear()
