@@ -264,13 +264,14 @@ class Evaluations:
         )
         return {row["subject"]: Measured(**json.loads(row["body"])) for row in rows}
 
-    def versions_measured(self) -> list[Measured]:
-        """What was measured of versions against their parents, the newest version first."""
-        rows = self._database.rows(
-            "SELECT body FROM measured m JOIN evaluations e ON e.id = m.evaluation_id WHERE kind = 'version'"
-            " ORDER BY CAST(subject AS INTEGER) DESC, e.number DESC"
+    def version_measured(self, number: int) -> Measured | None:
+        """What was measured last of a version against its parent; None where nothing was."""
+        body = self._database.value(
+            "SELECT body FROM measured m JOIN evaluations e ON e.id = m.evaluation_id"
+            " WHERE kind = 'version' AND subject = ? ORDER BY e.number DESC LIMIT 1",
+            str(number),
         )
-        return [Measured(**json.loads(row["body"])) for row in rows]
+        return Measured(**json.loads(body)) if body else None
 
 
 def _filter(which: EvaluationFilter) -> tuple[str, list[object]]:

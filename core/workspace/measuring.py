@@ -55,11 +55,8 @@ class Measuring:
 
     def alarms(self) -> list[Measured]:
         """The newest version, where it does worse than its parent: a rollback to that one is proposed."""
-        head = str(self._store.versions.head())
-        newest: dict[str, Measured] = {}
-        for one in self._store.evaluations.versions_measured():
-            newest.setdefault(one.subject, one)
-        return [one for one in newest.values() if one.subject == head and worse(one.effect)]
+        newest = self._store.evaluations.version_measured(self._store.versions.head())
+        return [newest] if newest and worse(newest.effect) else []
 
     def measured(self, evaluation: Evaluation) -> list[Measured]:
         """What an evaluation says of single lessons, proposals and versions; none where it is of final tasks."""

@@ -19,7 +19,7 @@ from core.workspace.evaluating import Evaluating
 from core.workspace.trial_gate import LEAST_TASKS, SAMPLES
 
 GATED = "prior.gated"
-"""Kind of the log's line that tells which factors passed."""
+"""Kind of the log's line that tells which factors passed, with what was measured of each domain."""
 
 
 class DomainTried(Record):
@@ -81,7 +81,7 @@ class PriorGate:
         return config.model_copy(update={"split": "trial", "domains": of, "arms": arms})
 
     def decide(self, evaluation: Evaluation, actor: str) -> PriorTried:
-        """Keep what passed as a prior; again, it gives the same one.
+        """Keep what passed as a prior; again, it gives the same one, and the log has it once.
 
         Raises:
             InputError: the evaluation is not done, or tries no prior.
@@ -104,28 +104,37 @@ class PriorGate:
             made = PriorTried(
                 prior_id=prior.id, evaluation_id=evaluation.id, domains=tried, gated=kept.id if kept else None
             )
-            self._store.events.append(
-                actor,
-                GATED,
-                prior.id,
-                evaluation=evaluation.id,
-                passed=[*sorted(passed)],
-                dropped=[*sorted({one.domain for one in tried} - passed)],
-                gated=made.gated,
-            )
+            if made != self.last(prior.id):
+                self._tell(made, actor)
         return made
 
+    def _tell(self, made: PriorTried, actor: str) -> None:
+        self._store.events.append(
+            actor,
+            GATED,
+            made.prior_id,
+            evaluation=made.evaluation_id,
+            passed=sorted(one.domain for one in made.domains if one.kept),
+            dropped=sorted(one.domain for one in made.domains if not one.kept),
+            gated=made.gated,
+            by_domain=[one.model_dump(mode="json") for one in made.domains],
+        )
+
     def last(self, prior_id: str) -> PriorTried | None:
-        """The newest trial of a prior, counted anew from what is stored; None where it was never tried."""
+        """The newest trial of a prior, as it was decided; None where it was never tried."""
         found, _ = self._store.events.page(kind=GATED, subject=prior_id, limit=1)
         if not found:
             return None
-        evaluation_id, gated = str(found[0].data["evaluation"]), found[0].data["gated"]
-        return PriorTried(
-            prior_id=prior_id,
-            evaluation_id=evaluation_id,
-            domains=self._tried(self._store.priors.get(prior_id), evaluation_id),
-            gated=None if gated is None else str(gated),
+        told = found[0].data
+        if "by_domain" not in told:  # of an older log: the same command decides anew, and asks nobody
+            return None
+        return PriorTried.model_validate(
+            {
+                "prior_id": prior_id,
+                "evaluation_id": told["evaluation"],
+                "domains": told["by_domain"],
+                "gated": told["gated"],
+            }
         )
 
     def _tried(self, prior: Prior, evaluation_id: str) -> tuple[DomainTried, ...]:

@@ -107,7 +107,7 @@ LONG_MONTHS = (
 MONTHS = tuple(name[:3] for name in LONG_MONTHS)
 WHY = ("reason", "message", "note", "rationale")
 """What of an event's data says why."""
-HIDDEN = {*WHY, "revision", "base", "edited", "evidence", "group_ids", "raw_reply"}
+HIDDEN = {*WHY, "revision", "base", "edited", "evidence", "group_ids", "raw_reply", "by_domain"}
 """Data that a reader of the log does not look for; the export has it."""
 SAID = {
     "op": "to {}",

@@ -231,6 +231,20 @@ def test_a_version_that_does_worse_than_its_parent_is_flagged_and_nothing_is_rol
     assert workspace.measuring.alarms() == []
 
 
+def test_the_last_measurement_of_a_version_says_whether_it_does_worse(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(20, split="trial"))
+    publish(workspace, GOOD)
+    publish(workspace, HARM)
+    arms = tuple(Arm(name=f"v{n}", kind="version", version=n) for n in (1, 2))
+    with StubServer(reply) as stub:
+        measure(workspace, settings(workspace, stub).model_copy(update={"arms": arms}))
+        assert workspace.measuring.alarms()
+    with StubServer("no number") as silent:
+        again = settings(workspace, silent, seeds=(1,)).model_copy(update={"arms": arms})
+        measure(workspace, again)
+    assert workspace.measuring.alarms() == []
+
+
 def test_the_queue_can_be_ordered_by_measured_effect_and_by_uncertainty(workspace: Workspace) -> None:
     add_tasks(workspace, make_tasks(12, split="trial"))
     ids = add_proposals(workspace, DECOY, GOOD, "When asked for a sum, breathe.")

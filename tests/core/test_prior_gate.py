@@ -76,8 +76,24 @@ def test_a_domain_that_a_prior_harms_is_left_out_and_one_that_it_helps_is_kept(
     assert len(workspace.priors.get(prior.id).factors) == 2  # the first one stays as it is
     assert workspace.prior_gate.last(prior.id) == found
     assert workspace.prior_gate.last(kept.id) is None
+    assert workspace.prior_gate.decide(workspace.store.evaluations.get(found.evaluation_id), "ann") == found
     [told] = [e for e in workspace.store.events.newest(20) if e.kind == GATED]
     assert (told.subject, told.data["dropped"], told.data["gated"]) == (prior.id, ["more"], kept.id)
+
+
+def test_what_the_gate_said_is_read_and_not_counted_again(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StubServer(reply) as stub:
+        config = prepare(workspace, stub, tmp_path)
+        prior = make_prior(workspace, factor("sums", HELPS))
+        found = tried(workspace, prior, config)
+
+    def counted_again(*_: object) -> None:
+        raise AssertionError("the report was counted")
+
+    monkeypatch.setattr(workspace.evaluating, "report", counted_again)
+    assert workspace.prior_gate.last(prior.id) == found
 
 
 def test_a_prior_that_helps_nowhere_leaves_nothing(workspace: Workspace, tmp_path: Path) -> None:
