@@ -47,6 +47,7 @@ def rollouts() -> None:
     help="Attempts at one task: of one task id whatever the question, or of one question whatever the id.",
 )
 @click.option("--task-field", metavar="FIELD", help="Take a field of the metadata as the task id.")
+@click.option("--mix-models", is_flag=True, help="Attempts of different models and agents may share a group.")
 @click.option("--domain", help="Domain of new tasks; else what their ids count within.")
 @click.option(
     "--split", type=click.Choice(SPLITS), default="train", show_default=True, help="Split of new tasks."

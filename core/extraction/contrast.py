@@ -233,7 +233,7 @@ def _drafts(
                 operation=operation,
                 evidence=evidence_of(group),
                 rationale=" ".join(filter(None, (rationale, remark))),
-                learned_on=next((r.model for r in group.rollouts if r.model), ""),
+                learned_on=", ".join(sorted({r.model for r in group.rollouts if r.model})),
                 extractor="llm",
                 raw_reply=raw,
                 group_ids=(group.id,),

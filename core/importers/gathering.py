@@ -122,7 +122,7 @@ class _Placed(NamedTuple):
     task: str
     group: str
     scope: str
-    """What its number counts within: its recorded run, else the file."""
+    """What its number counts within: its recorded run, else the file; in a mixed group that of one model and agent."""
     content: str
     """Hash of all that it says."""
     known_as: str
@@ -300,13 +300,15 @@ class Gathering:
         task_id, question = own_task_id(attempt, options.task_field), question_key(attempt.question)
         task = task_key(attempt, task_id, question, options.group_by)
         file = hashlib.sha256(str(opened.path.resolve()).encode()).hexdigest()[:16]
-        content = identity(attempt)
+        content, scope = identity(attempt), attempt.run or f"file {file}"
+        if options.mix_models:  # numbers count anew for each model and agent
+            scope = f"{scope}, {group_key(task, attempt)[:16]}"
         return _Placed(
             task_id=task_id,
             question=question,
             task=task,
-            group=group_key(task, attempt),
-            scope=attempt.run or f"file {file}",
+            group=group_key(task, attempt, mixed=options.mix_models),
+            scope=scope,
             content=content,
             known_as=self._told_apart(attempt, number, content),
         )

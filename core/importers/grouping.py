@@ -61,9 +61,9 @@ def task_key(attempt: Attempt, task_id: str | None, question: str, group_by: Gro
     return _digest("task", attempt.namespace, "" if by_id is None else f"={by_id}", by_question)
 
 
-def group_key(task: str, attempt: Attempt) -> str:
-    """What attempts of one group share: the task, the model, the agent with its configuration."""
-    return _digest("group", task, attempt.model, attempt.agent)
+def group_key(task: str, attempt: Attempt, *, mixed: bool = False) -> str:
+    """What attempts of one group share: the task, the model, the agent and its configuration; mixed, the task alone."""
+    return _digest("mixed", task) if mixed else _digest("group", task, attempt.model, attempt.agent)
 
 
 def identity(attempt: Attempt) -> str:

@@ -39,6 +39,9 @@ class ImportOptions(Record):
     group_by: GroupBy = ""
     task_field: str | None = None
     """A field of the attempts' metadata that holds the task id, in place of the format's own."""
+    mix_models: bool = False
+    """Whether attempts at one task are one group whatever their model and agent; by default each has groups of its
+    own, since rewards that differ by the model teach nothing about what to do."""
     keep_secrets: bool = False
     """Whether keys, tokens and addresses stay as they are; by default they are masked."""
     keep_raw: bool = False

@@ -24,7 +24,7 @@ from core.store.spool import Spool
 FEW = 5
 """Records set aside of which there is no need to warn."""
 
-_LINE = re.compile(r"(?:line|row) (\d{1,15})\b")
+_LINE = re.compile(r"(?:line|row) (\d{1,15})")
 
 
 def told(spool: Spool, options: ImportOptions, said: Sequence[RewardSaid], **became: Any) -> ImportReport:
@@ -69,10 +69,9 @@ def set_aside(spool: Spool, limit: int, offset: int = 0) -> tuple[list[SetAside]
 
 
 def _aside(row: Row) -> SetAside:
-    """A place that is no line of the file stands in the reason."""
-    line = _LINE.match(row["place"])
-    whole = line is not None and line.end() == len(row["place"])
-    reason = row["reason"] if whole or not row["place"] else f"{row['place']}: {row['reason']}"
+    """A place that is more than a line of the file stands in the reason as it is."""
+    line = _LINE.fullmatch(row["place"])
+    reason = row["reason"] if line or not row["place"] else f"{row['place']}: {row['reason']}"
     return SetAside(
         kind="rollout", source=row["name"], line=int(line[1]) if line else 0, reason=reason, raw=row["raw"]
     )
@@ -182,7 +181,7 @@ def _grouping(spool: Spool, options: ImportOptions) -> list[str]:
         for sentence in (
             _by_question(spool, options),
             _several_questions(spool, options),
-            _strata(spool),
+            _strata(spool, options),
             _unnumbered(spool),
             _alone(spool),
         )
@@ -221,7 +220,9 @@ def _several_questions(spool: Spool, options: ImportOptions) -> str:
     )
 
 
-def _strata(spool: Spool) -> str:
+def _strata(spool: Spool, options: ImportOptions) -> str:
+    if options.mix_models:
+        return _mixed(spool)
     several = _number(
         spool,
         "SELECT count(*) AS n FROM (SELECT task FROM attempts WHERE fate = 'new' GROUP BY task"
@@ -230,7 +231,21 @@ def _strata(spool: Spool) -> str:
     if not several:
         return ""
     tasks = "1 task was" if several == 1 else f"{several:,} tasks were"
-    return f"{tasks} tried by several models or agents; each of these is a group of its own."
+    return (
+        f"{tasks} tried by several models or agents; each is a group of its own. --mix-models makes them one."
+    )
+
+
+def _mixed(spool: Spool) -> str:
+    n = _number(
+        spool,
+        "SELECT count(*) AS n FROM (SELECT 1 FROM attempts WHERE fate = 'new' GROUP BY grp"
+        " HAVING min(model) < max(model) OR min(agent) < max(agent))",
+    )
+    return (
+        f"Attempts at one task are one group whatever their model and agent, as you said: {_plural(n, 'group')} of "
+        "several. Where one of them does better, its winners may show what it is, and not what to do."
+    )
 
 
 def _unnumbered(spool: Spool) -> str:

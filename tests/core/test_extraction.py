@@ -209,6 +209,13 @@ def test_a_group_teaches_what_its_better_rollouts_did() -> None:
     assert result.adds_up
 
 
+def test_a_lesson_of_a_group_of_several_models_names_them_all() -> None:
+    group = make_group([1.0, 0.0])
+    mixed = [r.model_copy(update={"model": name}) for r, name in zip(group.rollouts, "ba", strict=True)]
+    result = learn(group.model_copy(update={"rollouts": tuple(mixed)}))
+    assert {draft.learned_on for draft in result.drafts} == {"a, b"}
+
+
 def test_each_rollout_gets_its_semantic_advantage() -> None:
     result = learn(make_group([1.0, 0.0, 0.5], ["a", "b", "c"]))
     assert {i: (a.verdict, a.why, a.by) for i, a in result.advantages.items()} == {

@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import InputError
 from core.importers import gathering
-from core.importers.brings import BRINGS, brought
+from core.importers.brings import brought
 from core.importers.choosing import less_is_better
 from core.importers.formats import FORMATS
 from core.importers.opened import HEAD
@@ -183,6 +183,40 @@ def test_groups_are_tasks_by_model_and_agent(workspace: Workspace, tmp_path: Pat
     assert {t.id for t in workspace.store.tasks.page()[0]} == {"airline/0", "retail/0"}
     assert {t.domain for t in workspace.store.tasks.page()[0]} == {"airline", "retail"}
     assert any("several models or agents" in sentence for sentence in report.grouping)
+
+
+def test_the_user_may_let_models_and_agents_share_a_group(workspace: Workspace, tmp_path: Path) -> None:
+    lines = [
+        attempt(reward=reward, model=model, agent=agent, repeat=0)
+        for reward, model, agent in ((1.0, "m1", "a"), (0.0, "m2", "a"), (0.5, "m2", "b"))
+    ]
+    path = write(tmp_path / "a.jsonl", *lines)
+    apart = look(None, [path], ImportOptions(), lambda *_: None)
+    assert (apart.group_sizes, apart.informative) == ({1: 3}, 0)
+    assert any("--mix-models makes them one" in sentence for sentence in apart.grouping)
+    report = bring(workspace, path, mix_models=True)
+    assert (report.group_sizes, report.informative, report.conflicts) == ({3: 1}, 1, 0)
+    assert any("as you said: 1 group of several" in sentence for sentence in report.grouping)
+    assert [r.model for r in rollouts(workspace, report)] == ["m1", "m2", "m2"]
+    assert bring(workspace, path, mix_models=True).nothing_new
+
+
+def test_a_number_that_is_taken_is_a_conflict_in_a_mixed_group_too(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    lines = [attempt(reward=reward, model="m1", repeat=0, answer=str(reward)) for reward in (1.0, 0.0)]
+    assert bring(workspace, write(tmp_path / "a.jsonl", *lines), mix_models=True).conflicts == 1
+
+
+def test_what_is_here_stays_in_its_group_when_models_are_mixed_later(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    here = attempt(reward=1.0, model="m1")
+    bring(workspace, write(tmp_path / "a.jsonl", here))
+    later = write(tmp_path / "b.jsonl", here, attempt(reward=0.0, model="m2"))
+    report = bring(workspace, later, mix_models=True)
+    assert (report.known, report.group_sizes) == (1, {1: 1})
+    assert [r.model for r in rollouts(workspace, report, 1)] == ["m1"]
 
 
 def test_without_ids_the_question_groups_but_for_dates_and_temporary_paths(
@@ -818,9 +852,10 @@ def test_new_tasks_go_where_the_user_says(workspace: Workspace, tmp_path: Path) 
     assert (task.domain, task.split) == ("office", "trial")
 
 
-def test_the_list_of_formats_knows_each_of_them() -> None:
-    assert {f.name for f in FORMATS} == set(BRINGS)
-    assert [f.name for f in brought()] == [f.name for f in FORMATS]
+def test_the_list_of_formats_tells_of_each_what_it_brings() -> None:
+    found = brought()
+    assert [(f.name, f.title) for f in found] == [(f.name, f.title) for f in FORMATS]
+    assert all(f.reward and f.repeats and f.steps for f in found)
 
 
 def test_what_cannot_be_stored_is_no_reason_to_lose_an_attempt(workspace: Workspace, tmp_path: Path) -> None:

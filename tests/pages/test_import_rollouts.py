@@ -167,6 +167,13 @@ def test_attempts_can_be_grouped_by_their_question(folder: Path) -> None:
     assert "1 with 4 attempts" in html(fine(page))
 
 
+def test_attempts_of_different_models_share_a_group_only_when_asked_for(folder: Path) -> None:
+    page = fine(pasted(*(attempt(i) | {"model": f"m{i}"} for i in range(2))))
+    assert "2 with 1 attempt" in html(page)
+    settled(page.toggle("rollouts_mix").set_value(True).run())
+    assert "1 with 2 attempts" in html(fine(page))
+
+
 def test_a_zip_and_files_of_the_same_name_are_read_together(folder: Path, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
