@@ -29,7 +29,9 @@ EFFECTS = (0.05, 0.1, 0.2, 0.3, 0.5)
 SEEDS = (1, 2, 3)
 """Of the figures that are recorded; whoever mends the extractor looks at others."""
 AIM, AIM_AT = 0.9, 0.3
-TRIAL_TASKS, TRIAL_SAMPLES = 40, 4
+TRIAL_TASKS = 40
+TRIAL_SAMPLES = (4, 8)
+"""For each task and arm: the fewest that the gate takes, and as many as a group of the aim has (G = 8)."""
 
 Extractor = Callable[[Iterable[tuple[Task, Group]], int], Outcome]
 
@@ -105,16 +107,16 @@ class Gated:
         return self.planted / passed if passed else None
 
 
-def trials(effect: float, seeds: Sequence[int] = SEEDS) -> Gated:
-    """Try every planted habit and every decoy on fresh tasks, and let the gate decide."""
+def trials(effect: float, samples: int, seeds: Sequence[int] = SEEDS) -> Gated:
+    """Try every planted habit and every decoy on fresh tasks, each so often, and let the gate decide."""
     found = Gated(0, 0, 0)
     for seed in seeds:
         p_values: dict[tuple[str, str], float] = {}
         for domain in domains():
             agent = Agent(domain, effect, seed + 1000)
-            baseline = _trial(agent, "none")
+            baseline = _trial(agent, "none", samples)
             for what in ("planted", "decoy"):
-                p_greater = paired(_trial(agent, what), baseline, seed=seed).p_greater
+                p_greater = paired(_trial(agent, what, samples), baseline, seed=seed).p_greater
                 p_values[domain.name, what] = 1.0 if p_greater is None else p_greater
         passed = [key for key, passes in gate(p_values).items() if passes]
         found.planted += sum(what == "planted" for _, what in passed)
@@ -123,11 +125,11 @@ def trials(effect: float, seeds: Sequence[int] = SEEDS) -> Gated:
     return found
 
 
-def _trial(agent: Agent, arm: str) -> list[float]:
+def _trial(agent: Agent, arm: str, samples: int) -> list[float]:
     """Mean reward of each task, shape [tasks]."""
     planted, decoy = (True if arm == what else None for what in ("planted", "decoy"))
     return [
-        fmean(agent.attempt(task, i, planted, decoy, arm=arm)[1] for i in range(TRIAL_SAMPLES))
+        fmean(agent.attempt(task, i, planted, decoy, arm=arm)[1] for i in range(samples))
         for task in map(agent.task, range(TRIAL_TASKS))
     ]
 
@@ -142,10 +144,7 @@ def rows(seeds: Sequence[int], *, cases: bool = False) -> list[Row]:
         sys.stderr.write(f"effect {effect} ...\n")
         measured = measure(effect, seeds)
         what = f"planted lessons, effect {effect:g}, {len(seeds)} x 20 habits and 20 decoys"
-        bound, met = "-", None
-        if effect == AIM_AT:
-            bound = f">= {AIM:g} / {AIM:g}"
-            met = measured.recall >= AIM and (measured.precision or 0.0) >= AIM
+        bound, met = _aim(effect, measured.precision, measured.recall)
         made.append(
             Row(
                 f"{what}: evidence, precision / recall",
@@ -159,12 +158,26 @@ def rows(seeds: Sequence[int], *, cases: bool = False) -> list[Row]:
             made.append(Row(f"{what}: recall by kind", kinds))
         if cases:
             sys.stderr.write(told(measured))
-    for effect in EFFECTS:
-        gated = trials(effect, seeds)
-        what = f"trial gate, effect {effect:g}, {TRIAL_TASKS} tasks x {TRIAL_SAMPLES}"
-        made.append(Row(f"{what}: precision / recall", f"{_short(gated.precision)} / {gated.recall:.2f}"))
-        made.append(Row(f"{what}: decoys that pass", f"{gated.decoys} of {gated.tried}"))
+    for samples in TRIAL_SAMPLES:
+        for effect in EFFECTS:
+            made += _of_gate(trials(effect, samples, seeds), effect, samples)
     return made
+
+
+def _of_gate(gated: Gated, effect: float, samples: int) -> list[Row]:
+    what = f"trial gate, effect {effect:g}, {TRIAL_TASKS} tasks x {samples}"
+    bound, met = _aim(effect, gated.precision, gated.recall)
+    return [
+        Row(f"{what}: precision / recall", f"{_short(gated.precision)} / {gated.recall:.2f}", bound, met),
+        Row(f"{what}: decoys that pass", f"{gated.decoys} of {gated.tried}"),
+    ]
+
+
+def _aim(effect: float, precision: float | None, recall: float) -> tuple[str, bool | None]:
+    """(the bound, whether it is met); there is one at `AIM_AT` alone."""
+    if effect != AIM_AT:
+        return "-", None
+    return f">= {AIM:g} / {AIM:g}", recall >= AIM and (precision or 0.0) >= AIM
 
 
 def told(measured: Measured) -> str:

@@ -206,7 +206,7 @@ def test_an_extractor_that_advises_the_decoys_is_seen_to_be_broken() -> None:
 
 
 def test_the_gate_lets_strong_habits_pass_and_few_decoys() -> None:
-    gated = trials(0.5, (7,))
+    gated = trials(0.5, 4, (7,))
     assert gated.recall >= 0.8
     assert gated.decoys <= 4
 
