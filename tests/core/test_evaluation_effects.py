@@ -239,7 +239,7 @@ def test_the_last_measurement_of_a_version_says_whether_it_does_worse(workspace:
     with StubServer(reply) as stub:
         measure(workspace, settings(workspace, stub).model_copy(update={"arms": arms}))
         assert workspace.measuring.alarms()
-    with StubServer("no number") as silent:
+    with StubServer(lambda _: "no number") as silent:
         again = settings(workspace, silent, seeds=(1,)).model_copy(update={"arms": arms})
         measure(workspace, again)
     assert workspace.measuring.alarms() == []
