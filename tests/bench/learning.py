@@ -196,7 +196,7 @@ def told(measured: Measured) -> str:
 
 
 def _short(share: float | None) -> str:
-    return "nothing proposed" if share is None else f"{share:.2f}"
+    return "-" if share is None else f"{share:.2f}"
 
 
 def main() -> None:
