@@ -11,6 +11,7 @@ from core.cli.run import report
 from core.job import ENDED
 from core.record import canonical_json
 from core.rollout import GroupStatus, Run
+from core.store.recorded import RecordedAttempt
 
 OF_RECORDED = ("reward",)
 """Settings of a run that hold for recorded rollouts, too."""
@@ -132,7 +133,18 @@ def rollout(desk: Desk, rollout_id: str) -> None:
     lines += [f"semantic advantage: {one_line(found.semantic, 600)}"] if found.semantic else []
     if found.error:
         lines.append(f"broke off: {found.error}")
-    desk.answer(found, *lines)
+    desk.answer(found, *lines, *_origin(desk.workspace.store.recorded.get(rollout_id)))
+
+
+def _origin(recorded: RecordedAttempt | None) -> list[str]:
+    """Where a rollout that was recorded elsewhere stood, and all scores that it had there."""
+    if recorded is None:
+        return []
+    lines = [f"came from: {one_line(recorded.source)}, {one_line(recorded.place)}"]
+    if recorded.scores:
+        scores = ", ".join(f"{one_line(name)} {_number(value)}" for name, value in recorded.scores.items())
+        lines.append(f"scores of the file: {scores}")
+    return lines
 
 
 def told(run: Run) -> dict[str, Any]:

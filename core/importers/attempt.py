@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
@@ -97,6 +97,17 @@ class Remark(Record):
 Found = Attempt | Aside | Remark
 
 
+class Brings(NamedTuple):
+    """What files of a format bring, in words for the list of formats."""
+
+    reward: str
+    """Whether there is a reward, or where one comes from."""
+    repeats: str
+    """Whether attempts at a task are numbered."""
+    steps: str
+    """Whether there are tool calls."""
+
+
 class TraceFormat(Protocol):
     """Reads one format of recorded rollouts. One module each; nothing is kept between two files."""
 
@@ -104,6 +115,7 @@ class TraceFormat(Protocol):
     """As `--format` takes it: "inspect"."""
     title: str
     """For people: "Inspect AI log"."""
+    brings: Brings
 
     def recognises(self, opened: Opened) -> bool:
         """Whether this is a file of this format, by content (`opened.records`, about 20 deep), never by its ending.

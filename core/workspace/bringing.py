@@ -11,9 +11,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from core.errors import BusyError, InputError
+from core.errors import InputError
 from core.importers.choosing import choose
 from core.importers.gathering import Gathering, Nowhere
 from core.importers.report import ImportOptions, ImportReport, RewardSaid
@@ -26,6 +24,7 @@ from core.record import content_hash
 from core.store import Store
 from core.store.spool import VERSION, Spool
 from core.verifiers import NOTHING, Outside
+from core.workspace.holding import held
 from core.workspace.recording import Recording, saved_run
 
 IMPORTS = "imports"
@@ -125,7 +124,9 @@ class Bringing:
         """See `Intake.add_rollouts`."""
         request = asked.request
         place = self.folder / IMPORTS / request[:20]
-        with self._alone(place, asked.source):
+        with held(
+            place.with_suffix(".lock"), f"Another process imports {asked.source} just now; wait for it."
+        ):
             try:
                 with closing(Spool(place / "spool.db")) as spool:
                     report = self._through(spool, asked, request, place / "unpacked")
@@ -228,20 +229,6 @@ class Bringing:
                 continue
             if time.time() - changed > FORGOTTEN_S:
                 shutil.rmtree(spool.parent, ignore_errors=True)
-
-    @contextmanager
-    def _alone(self, place: Path, source: str) -> Iterator[None]:
-        """Hold an import, so that no other process does the same."""
-        place.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(place.with_suffix(".lock"))
-        try:
-            lock.acquire(timeout=0.2)
-        except Timeout as e:
-            raise BusyError(f"Another process imports {source} just now; wait for it.") from e
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def name_of(paths: Sequence[Path | str]) -> str:

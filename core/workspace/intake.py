@@ -21,14 +21,14 @@ from core.store.tasks import other_task
 from core.verifiers import NOTHING, Outside
 
 if TYPE_CHECKING:
-    from core.importers.brings import Brings
+    from core.importers.brings import Brought
     from core.importers.mending import Columns
     from core.importers.tasks import TaskFile
     from core.store.tasks import Against
 
 __all__ = [
     "Against",
-    "Brings",
+    "Brought",
     "Columns",
     "ImportOptions",
     "ImportReport",
@@ -149,7 +149,7 @@ class Intake:
         """What `add_tasks` would make of what was read; nothing is written."""
         return would_import(file, source, self._store.tasks.against(file.tasks))
 
-    def formats(self) -> list[Brings]:
+    def formats(self) -> list[Brought]:
         """The formats of recorded rollouts, in the order in which a file is tried for them, and what each brings."""
         from core.importers.brings import brought
 

@@ -11,22 +11,20 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from core.advantage import mean_deviation
-from core.errors import BusyError, InputError, StoppedError, WinnowError
+from core.errors import InputError, StoppedError, WinnowError
 from core.evidence import Seen
 from core.ports import Progress, Wishes, go, silent
 from core.rollout import Batch, Extraction, Run, RunStatus
 from core.settings import RunConfig
 from core.store import Store
 from core.workspace.drawing import draw
+from core.workspace.holding import held
 from core.workspace.models import Models
 from core.workspace.planning import Plan, check_going_on, make_plan
 from core.workspace.proposing import EVERYTHING, save_proposals
 from core.workspace.running import Execution
 
 GO_ON_IMPORTING = "import the same files again, which goes on where it stopped"
-PROBE_S = 1.0
-"""`busy` holds a run's lock for a moment: who wants to work waits so long before it believes that it is taken."""
-
 WISH_S = 0.2
 """How often it is asked whether what is in flight is to be dropped."""
 
@@ -244,16 +242,9 @@ class Learning:
         Raises:
             BusyError: somebody does.
         """
-        self._locks.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self._locks / f"{run_id}.lock")
-        try:
-            lock.acquire(timeout=PROBE_S)
-        except Timeout as e:
-            raise BusyError(f"Another process works on {run_id}; wait for it, or stop it first.") from e
-        try:
+        taken = f"Another process works on {run_id}; wait for it, or stop it first."
+        with held(self._locks / f"{run_id}.lock", taken):
             yield
-        finally:
-            lock.release()
 
     async def _execute(
         self, run: Run, actor: str, progress: Progress, caps: RunConfig | None, wishes: Wishes

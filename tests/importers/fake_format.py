@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.opened import Opened
 
 
@@ -16,6 +16,7 @@ class FakeFormat:
 
     name = "fake"
     title = "Fake dump"
+    brings = Brings(reward="yes", repeats="yes", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return opened.head.startswith(b'{"fake"')

@@ -62,6 +62,15 @@ def test_what_recorded_rollouts_took_was_not_sent_by_us(tmp_path: Path) -> None:
     assert "cache" not in out
 
 
+def test_a_rollout_tells_where_it_came_from_and_what_the_file_said_of_it(tmp_path: Path) -> None:
+    winnow(tmp_path / "w", "rollouts", "import", str(tau(tmp_path)))
+    _, out, _ = winnow(tmp_path / "w", "runs", "rollout", "R1-0001-1")
+    assert out.splitlines()[-2:] == [
+        "came from: gpt-x-airline.json, record 2",
+        "scores of the file: r_actions 0.00, reward 0.00",
+    ]
+
+
 def test_json_gives_the_whole_report(tmp_path: Path) -> None:
     _, out, _ = winnow(tmp_path / "w", "rollouts", "import", str(tau(tmp_path)), "--json")
     told = json.loads(out)

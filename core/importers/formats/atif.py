@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import Conversation, conversation, text_of_content
 from core.importers.documents import beside, documents_of, neighbour, whole_of
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_seen, as_text, at
@@ -40,6 +40,7 @@ class Atif:
 
     name = "atif"
     title = "ATIF trajectory"
+    brings = Brings(reward="from the trial beside it", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(is_trajectory(record) for record in opened.records)

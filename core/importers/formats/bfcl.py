@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_text
 from core.importers.lines import Piece, objects_of, set_aside
@@ -36,6 +36,7 @@ class Bfcl:
 
     name = "bfcl"
     title = "BFCL results"
+    brings = Brings(reward="score files", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.bundles import Bundles
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_text, at
@@ -67,6 +67,7 @@ class ClaudeCode:
 
     name = "claude_code"
     title = "Claude Code session"
+    brings = Brings(reward="side file", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_record(r) for r in opened.records)

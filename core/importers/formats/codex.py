@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_said, as_text, at
 from core.importers.json_text import parsed
@@ -46,6 +46,7 @@ class Codex:
 
     name = "codex"
     title = "Codex session"
+    brings = Brings(reward="side file", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         records = [r for r in opened.records if isinstance(r, dict)]

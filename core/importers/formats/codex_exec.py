@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.dialects import conversation
 from core.importers.getting import as_dict, as_int, as_said, as_text, at
 from core.importers.lines import objects_of, set_aside
@@ -30,6 +30,7 @@ class CodexExec:
 
     name = "codex_exec"
     title = "Codex exec events"
+    brings = Brings(reward="side file", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         records = [r for r in opened.records if isinstance(r, dict)]

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.dialects import conversation
 from core.importers.getting import as_json, as_list, as_said, as_seen, as_text
 from core.importers.lines import Piece, records_of, set_aside
@@ -31,6 +31,7 @@ class Columnar:
 
     name = "columnar"
     title = "Qwen math evaluation"
+    brings = Brings(reward="yes", repeats="yes", steps="no")
 
     def recognises(self, opened: Opened) -> bool:
         return any(

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.documents import beside, documents_of, neighbour, whole_of
 from core.importers.formats.atif import Story, chain, is_trajectory, reward_of, story, sub_agents
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_seen, as_text, at
@@ -28,6 +28,7 @@ class Harbor:
 
     name = "harbor"
     title = "Harbor trial"
+    brings = Brings(reward="yes", repeats="by trials", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_trial(record) or _is_job(record) for record in opened.records)

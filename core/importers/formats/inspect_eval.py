@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from core.errors import InputError
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
+from core.importers.cut_archive import whole_members
 from core.importers.formats.inspect_samples import Log, Sample, attempt_of, scores_of, take_sample
 from core.importers.formats.inspect_totals import Totals
 from core.importers.getting import as_dict, as_int, as_list, as_said, as_text, at
@@ -49,6 +50,7 @@ class Inspect:
     name = "inspect"
     title = "Inspect AI log"
 
+    brings = Brings(reward="yes; of several, said by the user", repeats="yes", steps="yes")
     def recognises(self, opened: Opened) -> bool:
         if opened.head.startswith(_ZIP):
             return any(name.encode() in opened.head for name in _STARTS) or _has_header(opened)

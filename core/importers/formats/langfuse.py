@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.bundles import Bundles
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import records_of, set_aside
@@ -69,6 +69,7 @@ class Langfuse:
     name = "langfuse"
     title = "Langfuse traces"
 
+    brings = Brings(reward="scores, said by the user", repeats="no", steps="yes")
     def recognises(self, opened: Opened) -> bool:
         return any(_kind_of(r) for r in opened.records if isinstance(r, dict))
 

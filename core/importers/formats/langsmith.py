@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Seen
 from core.importers.bundles import Bundles
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_said, as_seen, as_text, at
 from core.importers.lines import records_of, set_aside
@@ -51,6 +51,7 @@ class LangSmith:
     name = "langsmith"
     title = "LangSmith runs"
 
+    brings = Brings(reward="scores, said by the user", repeats="no", steps="yes")
     def recognises(self, opened: Opened) -> bool:
         if column_types(opened).keys() >= _COLUMNS:
             return True

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from core.errors import InputError
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_dict, as_int, as_json, as_number, as_said, as_seen, as_text
 from core.importers.lines import Piece, set_aside
@@ -46,6 +46,7 @@ class Messages:
 
     name = "messages"
     title = "messages, with a mapping"
+    brings = Brings(reward="by a mapping", repeats="by a mapping", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         rows = head_rows(opened)

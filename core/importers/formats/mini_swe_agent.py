@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from core.importers.attempt import Aside, Attempt, Found, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Seen
 from core.importers.dialects import conversation, text_of_content
 from core.importers.documents import documents_of
 from core.importers.formats.own_words import judged
@@ -34,6 +34,7 @@ class MiniSweAgent:
 
     name = "mini_swe_agent"
     title = "mini-swe-agent trajectory"
+    brings = Brings(reward="SWE-bench report", repeats="by runs", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_traj(record) for record in opened.records) or _is_bare(opened)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found
+from core.importers.attempt import Aside, Attempt, Brings, Found
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import Piece, objects_of, set_aside
@@ -42,6 +42,7 @@ class NemoGym:
 
     name = "nemo_gym"
     title = "NeMo Gym rollouts"
+    brings = Brings(reward="yes", repeats="yes", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         members = {"responses_create_params", "response", "reward"}

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.bundles import Bundles
 from core.importers.dialects import conversation
 from core.importers.getting import as_dict, as_int, as_list, as_said, as_text, at
@@ -49,6 +49,7 @@ class OpenAIAgents:
 
     name = "openai_agents"
     title = "OpenAI Agents SDK traces"
+    brings = Brings(reward="side file", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_kind_of(r) for r in opened.records if isinstance(r, dict))

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_number, as_said, as_text, at
 from core.importers.lines import objects_of, set_aside
@@ -48,6 +48,7 @@ class OpenClaw:
 
     name = "openclaw"
     title = "OpenClaw or pi session"
+    brings = Brings(reward="side file", repeats="no", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_head(r) or _is_message(r) for r in opened.records if isinstance(r, dict))

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.documents import documents_of, neighbour, whole_of
 from core.importers.formats.openhands_events import Told, is_event, told_by, usage_of
 from core.importers.formats.swe_bench import Verdicts, id_of, namespace_of, stem_of, verdicts
@@ -36,6 +36,7 @@ class OpenHands:
 
     name = "openhands"
     title = "OpenHands"
+    brings = Brings(reward="SWE-bench report", repeats="by runs", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_row(r) or is_event(r) or _is_export(r) for r in opened.records)

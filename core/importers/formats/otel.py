@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.bundles import Bundles
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text
 from core.importers.lines import records_of, set_aside
@@ -60,6 +60,7 @@ class OpenTelemetry:
     name = "otel"
     title = "OpenInference and OpenTelemetry GenAI spans"
 
+    brings = Brings(reward="scores, said by the user", repeats="no", steps="yes")
     def recognises(self, opened: Opened) -> bool:
         if column_types(opened).keys() >= _COLUMNS:
             return True

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Seen
 from core.importers.dialects import Conversation, conversation, text_of_content
 from core.importers.documents import documents_of
 from core.importers.formats.own_words import judged
@@ -65,6 +65,7 @@ class SweAgent:
 
     name = "swe_agent"
     title = "SWE-agent trajectory"
+    brings = Brings(reward="SWE-bench report", repeats="by runs", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_traj(record) or _is_row(record) for record in opened.records)

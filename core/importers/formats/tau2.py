@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import conversation
 from core.importers.formats.tau2_messages import Speech, told
 from core.importers.formats.tau2_setting import (
@@ -51,6 +51,7 @@ class Tau2:
 
     name = "tau2"
     title = "tau2-bench results"
+    brings = Brings(reward="yes", repeats="yes", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         found = _first_members(opened.head)

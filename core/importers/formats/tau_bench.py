@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import Piece, records_of, set_aside
@@ -44,6 +44,7 @@ class TauBench:
 
     name = "tau_bench"
     title = "tau-bench results"
+    brings = Brings(reward="yes", repeats="yes", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(isinstance(r, dict) and r.keys() >= _KEYS for r in opened.records)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.documents import beside, documents_of, neighbour, whole_of
 from core.importers.getting import as_dict, as_int, as_list, as_said, as_seen, as_text, at
 from core.importers.lines import set_aside
@@ -34,6 +34,7 @@ class TerminalBench:
 
     name = "terminal_bench"
     title = "Terminal-Bench results"
+    brings = Brings(reward="yes", repeats="yes", steps="no")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_trial(record) or _is_run(record) for record in opened.records)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import conversation
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text
 from core.importers.lines import set_aside
@@ -47,6 +47,7 @@ class Trl:
 
     name = "trl"
     title = "TRL completions"
+    brings = Brings(reward="yes", repeats="in order", steps="no")
 
     def recognises(self, opened: Opened) -> bool:
         return column_types(opened).keys() >= set(_OWN)

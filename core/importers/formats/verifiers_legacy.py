@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import Conversation, conversation, text_of_content
 from core.importers.documents import beside, whole_of
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_seen, as_text, at
@@ -43,6 +43,7 @@ class VerifiersLegacy:
 
     name = "verifiers_legacy"
     title = "verifiers results (0.1)"
+    brings = Brings(reward="yes", repeats="in order", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_row(record) for record in opened.records)

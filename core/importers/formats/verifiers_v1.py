@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import objects_of, set_aside
@@ -30,6 +30,7 @@ class VerifiersV1:
 
     name = "verifiers_v1"
     title = "verifiers traces (1)"
+    brings = Brings(reward="yes", repeats="in order", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return any(_is_episode(record) or _is_trace(record) for record in opened.records)

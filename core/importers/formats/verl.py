@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import conversation
 from core.importers.getting import as_int, as_json, as_said, as_seen, as_text
 from core.importers.json_text import parsed
@@ -37,6 +37,7 @@ class Verl:
 
     name = "verl"
     title = "verl rollout dump"
+    brings = Brings(reward="yes", repeats="in order", steps="no")
 
     def recognises(self, opened: Opened) -> bool:
         return any(

@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from core.errors import InputError
-from core.importers.attempt import Aside, Attempt, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.opened import Opened
 from core.importers.source import has_half_surrogates, parse_line, plain, storable
 from core.record import Record, canonical_json
@@ -86,6 +86,7 @@ class WinnowJsonl:
 
     name = "winnow_jsonl"
     title = "Winnow rollouts"
+    brings = Brings(reward="yes, or verified here", repeats="yes", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         return f'"{MARK}"'.encode() in opened.head

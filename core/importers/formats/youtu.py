@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from core.errors import InputError
-from core.importers.attempt import Attempt, Found, Remark, Seen
+from core.importers.attempt import Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_number, as_said, as_seen, as_text
 from core.importers.lines import set_aside
@@ -38,6 +38,7 @@ class YoutuAgent:
 
     name = "youtu_agent"
     title = "youtu-agent database"
+    brings = Brings(reward="yes", repeats="in order", steps="yes")
 
     def recognises(self, opened: Opened) -> bool:
         if not opened.head.startswith(MAGIC):

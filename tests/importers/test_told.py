@@ -1,4 +1,4 @@
-"""What is told of a file may quote it: nothing of that is written down with a secret in it."""
+"""What is told of a file: where something stood in it, and nothing with a secret in it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from core.errors import InputError
 from core.importers import gathering
 from core.importers.formats import FORMATS
+from core.importers.telling import set_aside
+from core.store.spool import Spool
 from core.workspace import Workspace
 from core.workspace.intake import ImportOptions, ImportReport
 from tests.importers.fake_format import FakeFormat, attempt, write
@@ -59,3 +61,22 @@ def test_a_record_that_could_not_be_kept_is_told_without_its_secret(
     (tmp_path / "a.jsonl").write_text(json.dumps(attempt(reward=1.0)) + "\n")
     with pytest.raises(InputError, match=r"unhashable: \[key 1\]"):
         bring(workspace, tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "reason"),
+    [
+        ("line 3", 3, "torn"),
+        ("row 3", 3, "torn"),
+        ("line 3, message 2", 0, "line 3, message 2: torn"),
+        ("span 4 of line 2", 0, "span 4 of line 2: torn"),
+        ("samples/3_epoch_1.json", 0, "samples/3_epoch_1.json: torn"),
+        ("", 0, "torn"),
+    ],
+)
+def test_a_place_that_is_more_than_a_line_is_told_as_it_is(place: str, line: int, reason: str) -> None:
+    spool = Spool()
+    spool.aside(1, "a.jsonl", place, "torn", "")
+    [[aside], total] = set_aside(spool, 10)
+    assert (aside.line, aside.reason, total) == (line, reason, 1)
+    spool.close()
