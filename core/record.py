@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core.errors import InputError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Record(BaseModel):
@@ -36,6 +40,38 @@ class Record(BaseModel):
     def canonical(self) -> str:
         """The value as JSON with sorted keys: equal values give equal bytes."""
         return canonical_json(self.model_dump(mode="json"))
+
+
+def unchecked(kind: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A constructor for records of one kind that checks nothing at run time, and takes half as long.
+
+    It is for values that were just made here with the types that the record declares; types are checked by mypy as
+    for the record itself. What comes from outside goes through the record, or `Record.read`.
+
+    >>> unchecked(Record)() == Record()
+    True
+    """
+    record = cast(type[Record], kind)
+    fields = record.model_fields
+    blank = {name: None if each.default_factory else each.default for name, each in fields.items()}
+    makers = {
+        n: cast(Callable[[], Any], each.default_factory) for n, each in fields.items() if each.default_factory
+    }
+    put = object.__setattr__  # a record is frozen
+
+    def made(*_: _P.args, **values: _P.kwargs) -> _R:
+        held = blank | values
+        for name, maker in makers.items():
+            if name not in values:
+                held[name] = maker()
+        one = record.__new__(record)
+        put(one, "__dict__", held)
+        put(one, "__pydantic_fields_set__", set(values))
+        put(one, "__pydantic_extra__", None)
+        put(one, "__pydantic_private__", None)
+        return cast(_R, one)
+
+    return made
 
 
 def canonical_json(value: Any) -> str:
