@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from core.importers import json_stream
 from core.importers.attempt import Attempt
 from core.importers.formats import FORMATS
 from core.importers.formats.inspect_eval import Inspect
+from core.workspace import Workspace
+from core.workspace.intake import ImportOptions
 from tests.importers.make_inspect import archive, as_json, header, in_pieces, make, sample, zipfile
 from tests.importers.making import asides_of, attempts_of, counted, opened, read, remarks_of
 from tests.importers.mutating import mutations
 
 INSPECT = Inspect()
+METHODS = pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_ZSTANDARD])
 
 
 def written(path: Path, *samples: dict[str, Any], **changes: Any) -> Path:
@@ -69,7 +73,7 @@ def test_other_files_are_not_taken_for_a_log(tmp_path: Path, content: bytes) -> 
     assert not INSPECT.recognises(opened(tmp_path / "a"))
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_ZSTANDARD])
+@METHODS
 def test_every_compression_of_inspect_is_read(tmp_path: Path, method: int) -> None:
     archive(tmp_path / "log.eval", header(2), [sample(1, 1), sample(1, 2)], method=method)
     with zipfile.ZipFile(tmp_path / "log.eval") as file:
@@ -381,15 +385,114 @@ def test_a_log_in_gzip_is_the_same_log(tmp_path: Path, name: str) -> None:
     assert counted(read(INSPECT, tmp_path / name)) == counts
 
 
-def test_an_archive_that_is_cut_off_is_refused_whole_in_one_sentence(tmp_path: Path) -> None:
-    make(tmp_path / "log.eval")
-    data = (tmp_path / "log.eval").read_bytes()
-    (tmp_path / "log.eval").write_bytes(data[: len(data) // 2])
-    assert INSPECT.recognises(opened(tmp_path / "log.eval"))
+def cut(path: Path, size: int) -> Path:
+    path.write_bytes(path.read_bytes()[:size])
+    return path
+
+
+@METHODS
+def test_of_an_archive_that_is_cut_off_the_whole_samples_are_read(tmp_path: Path, method: int) -> None:
+    log = tmp_path / "log.eval"
+    archive(log, header(4), [sample(1, epoch) for epoch in (1, 2, 3, 4)], method=method)
+    whole = attempts_of(INSPECT, log)
+    with zipfile.ZipFile(log) as file:
+        third = file.getinfo("samples/1_epoch_3.json").header_offset
+    for size, place in ((third + 100, "samples/1_epoch_3.json"), (third + 10, "the end"), (third, "the end")):
+        cut(log, size)
+        assert INSPECT.recognises(opened(log))
+        assert attempts_of(INSPECT, log) == whole[:2]
+        assert [(a.place, a.reason) for a in asides_of(INSPECT, log)] == [
+            (
+                place,
+                "the archive is cut off or broken here, and what follows is lost; 2 samples before it were found. Copy "
+                "the log again for the others",
+            )
+        ]
+        assert remarks_of(INSPECT, log) == []
+
+
+@pytest.mark.parametrize("lost", [1, 30])
+def test_an_archive_without_the_end_of_its_list_has_lost_no_sample(tmp_path: Path, lost: int) -> None:
+    log = written(tmp_path, sample(1, 1), sample(1, 2))
+    whole = read(INSPECT, log)
+    cut(log, log.stat().st_size - lost)
+    assert attempts_of(INSPECT, log) == whole
+    assert remarks_of(INSPECT, log) == [
+        "log.eval is cut off within its list of members; all 2 samples were found."
+    ]
+
+
+def test_the_members_of_an_archive_of_more_than_4_gb_are_found(tmp_path: Path) -> None:
+    log = tmp_path / "log.eval"
+    with zipfile.ZipFile(log, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("header.json", json.dumps(header(2)))
+        for epoch in (1, 2):
+            with file.open(f"samples/ü_epoch_{epoch}.json", "w", force_zip64=True) as member:
+                member.write(json.dumps(sample("ü", epoch)).encode())
+    cut(log, log.stat().st_size - 30)
+    assert [(a.task_id, a.repeat) for a in attempts_of(INSPECT, log)] == [("ü", 1), ("ü", 2)]
+
+
+def test_a_damaged_member_of_an_archive_that_is_cut_off_is_set_aside(tmp_path: Path) -> None:
+    log = written(tmp_path, *(sample(1, epoch, notes=f"mark{epoch}") for epoch in (1, 2, 3)))
+    with zipfile.ZipFile(log) as file:
+        second, third = (file.getinfo(f"samples/1_epoch_{epoch}.json").header_offset for epoch in (2, 3))
+    data = bytearray(log.read_bytes()[: third + 60])
+    data[(second + third) // 2 : (second + third) // 2 + 8] = bytes(8)
+    log.write_bytes(data)
+    assert [a.repeat for a in attempts_of(INSPECT, log)] == [1]
+    assert [a.place for a in asides_of(INSPECT, log)] == ["samples/1_epoch_2.json", "samples/1_epoch_3.json"]
+
+
+def test_an_archive_without_a_whole_sample_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    log = written(tmp_path, sample(1, 1))
+    with zipfile.ZipFile(log) as file:
+        cut(log, file.getinfo("samples/1_epoch_1.json").header_offset + 100)
+    assert INSPECT.recognises(opened(log))
     with pytest.raises(
-        InputError, match=r"log\.eval is a damaged Inspect log: its zip archive is cut off or broken"
+        InputError, match=r"log\.eval is a damaged Inspect log: .*no whole sample is found; copy it again"
     ):
+        read(INSPECT, log)
+
+
+def test_an_archive_that_was_written_to_a_pipe_and_cut_off_is_refused(tmp_path: Path) -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def tell(self) -> int:
+            raise OSError("a pipe has no places")
+
+    with zipfile.ZipFile(pipe := Pipe(), "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("header.json", json.dumps(header(1)))
+        file.writestr("samples/1_epoch_1.json", json.dumps(sample(1, 1)))
+        data = pipe.getvalue()
+    (tmp_path / "log.eval").write_bytes(data)
+    with pytest.raises(InputError, match="no whole sample is found"):
         read(INSPECT, tmp_path / "log.eval")
+
+
+def test_a_sample_in_pieces_of_which_some_are_cut_off_is_set_aside(tmp_path: Path) -> None:
+    log = tmp_path / "log.eval"
+    in_pieces(log, header(2), [sample("France", epoch) for epoch in (1, 2)])
+    with zipfile.ZipFile(log) as file:
+        cut(log, file.getinfo("samples/France_epoch_2/messages/4.json").header_offset)
+    assert [a.repeat for a in attempts_of(INSPECT, log)] == [1]
+    assert [(a.place, a.reason[:30]) for a in asides_of(INSPECT, log)] == [
+        ("samples/France_epoch_2/sample.json", "messages of it are missing"),
+        ("the end", "the archive is cut off or brok"),
+    ]
+
+
+def test_what_was_cut_off_comes_in_with_the_whole_log(tmp_path: Path, workspace: Workspace) -> None:
+    log = written(tmp_path, *(sample(1, epoch) for epoch in (1, 2, 3)))
+    data = log.read_bytes()
+    with zipfile.ZipFile(log) as file:
+        cut(log, file.getinfo("samples/1_epoch_3.json").header_offset)
+    assert workspace.intake.add_rollouts([log], ImportOptions(), "ann").added == 2
+    log.write_bytes(data)
+    report = workspace.intake.add_rollouts([log], ImportOptions(), "ann")
+    assert (report.added, report.known, report.groups_grown) == (1, 2, 1)
 
 
 def test_json_that_is_cut_off_gives_what_came_before_and_one_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
    status is "error" or "cancelled".
 4. `reductions` are means over epochs and no attempts; `summaries` repeat the samples. Neither is read.
 5. What the samples add up to is held against the header (`Totals`).
+6. An archive that is cut off has no list of its members any more: those that are whole are found without it.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Inspect:
 
     name = "inspect"
     title = "Inspect AI log"
-
     brings = Brings(reward="yes; of several, said by the user", repeats="yes", steps="yes")
+
     def recognises(self, opened: Opened) -> bool:
         if opened.head.startswith(_ZIP):
             return any(name.encode() in opened.head for name in _STARTS) or _has_header(opened)
@@ -87,6 +88,8 @@ class _Reading:
     hidden: int = 0
     """Samples whose events show more calls of tools than their conversation."""
     invalid: int = 0
+    cut: bool = False
+    """Whether the end is missing, and the header with it."""
 
     def attempt(self, sample: Sample, place: str) -> Attempt | Aside:
         if not sample.members.get("input") and not sample.members.get("messages"):
@@ -101,7 +104,9 @@ class _Reading:
     def remarks(self, header: dict[str, Any]) -> Iterator[Remark]:
         """What should be known of the log, when all of it was read."""
         status = as_text(header.get("status"))
-        if status == "started" or not header.get("status"):
+        if self.cut and not status:
+            pass
+        elif status == "started" or not status:
             yield Remark(text=f"{self.name} was never finished: the samples that it has were read.")
         elif status != "success":
             why = as_text(at(header.get("error"), "message"))
@@ -125,10 +130,11 @@ class _Reading:
 
 
 def _archived(opened: Opened) -> Iterator[Found]:
-    with opened.stream() as file, _open(file, opened.name) as archive:
-        members = [m for m in archive.infolist() if _SAMPLE.fullmatch(m.filename)]
+    with opened.stream() as file:
+        archive, lost = _open(file, opened.name)
+        members = _samples_in(archive)
         header = _header(archive)
-        reading = _Reading(opened.name, Log.of(header))
+        reading = _Reading(opened.name, Log.of(header), cut=lost is not None)
         if not members:
             yield Remark(
                 text=f"{opened.name} holds no samples; it was logged without them, or ended too early."
@@ -140,16 +146,41 @@ def _archived(opened: Opened) -> Iterator[Found]:
             except _UNREADABLE as e:
                 found = Aside(place=place, reason=_reason(e))
             yield found
+        if lost is not None:
+            yield lost
         yield from reading.remarks(header)
 
 
-def _open(file: IO[bytes], name: str) -> zipfile.ZipFile:
+def _open(file: IO[bytes], name: str) -> tuple[zipfile.ZipFile, Aside | Remark | None]:
+    """The archive, and what is to be said where its end is missing.
+
+    Raises:
+        InputError: no sample of it is whole.
+    """
     try:
-        return zipfile.ZipFile(file)
+        return zipfile.ZipFile(file), None
     except _UNREADABLE as e:
-        raise InputError(
-            f"{name} is a damaged Inspect log: its zip archive is cut off or broken; copy it again."
-        ) from e
+        archive, cut = whole_members(file)
+        n = len(_samples_in(archive))
+        if not n:
+            raise InputError(
+                f"{name} is a damaged Inspect log: its zip archive is cut off or broken, and no whole sample is found; "
+                "copy it again."
+            ) from e
+    samples = "1 sample" if n == 1 else f"{n:,} samples"
+    if cut is None:
+        return archive, Remark(
+            text=f"{name} is cut off within its list of members; all {samples} were found."
+        )
+    return archive, Aside(
+        place=bounded(as_text(cut), 200) or "the end",
+        reason=f"the archive is cut off or broken here, and what follows is lost; {samples} before it were found. Copy "
+        "the log again for the others",
+    )
+
+
+def _samples_in(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    return [m for m in archive.infolist() if _SAMPLE.fullmatch(m.filename)]
 
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -188,10 +219,12 @@ def _put_together(archive: zipfile.ZipFile, folder: str, sample: Sample) -> None
             for _ in stream.items():
                 sample.see(stream.value())
     pool = _sequence(archive, f"{folder}messages/")
-    ranges = [as_list(r) for r in as_list(sample.members.get("message_refs"))]
-    sample.members["messages"] = [
-        m for r in ranges for m in pool[as_int(at(r, 0)) or 0 : as_int(at(r, 1)) or 0]
+    ranges = [
+        (as_int(at(r, 0)) or 0, as_int(at(r, 1)) or 0) for r in as_list(sample.members.get("message_refs"))
     ]
+    if any(end > len(pool) for _, end in ranges):
+        raise ValueError("messages of it are missing")
+    sample.members["messages"] = [m for start, end in ranges for m in pool[start:end]]
     texts = _sequence(archive, f"{folder}attachments/")
     sample.members["attachments"] = {str(place): text for place, text in enumerate(texts)}
     if f"{folder}metadata.json" in archive.NameToInfo:
