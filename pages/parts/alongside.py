@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.workspace import Workspace, alongside
 from core.workspace.alongside import Standing
-from pages.parts import frame, safe, session
+from pages.parts import frame, progress, safe, session
 from pages.parts.guard import red_line
 
 EVERY_S = 1
@@ -52,12 +52,7 @@ def _how_far(said: str) -> None:
     """What the command told of how far it is, as a bar where it told of how much."""
     if found := _HOW_FAR.fullmatch(said):
         done, total = (int(n.replace(",", "")) for n in found.group(2, 3))
-        safe.html(
-            '<div class="w-progress" role="progressbar" aria-valuenow="{percent}" aria-valuemin="0" aria-valuemax="100"'
-            ' aria-label="How far it is"><i style="width:{percent}%"></i></div><p class="w-note">{said}</p>',
-            percent=f"{min(100.0, 100 * done / max(1, total)):.0f}",
-            said=said,
-        )
+        safe.html('{bar}<p class="w-note">{said}</p>', bar=progress.bar(done, total), said=said)
 
 
 def begin(ws: Workspace, key: str, *arguments: str, within_s: float = alongside.WITHIN_S) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.job import ENDED, Job
 from core.workspace import Workspace
-from pages.parts import frame, pace
+from pages.parts import frame, pace, progress
 from pages.parts.safe import markup
 
 
@@ -15,16 +15,13 @@ def jobs(ws: Workspace) -> list[Job]:
 
 def line(ws: Workspace, job: Job) -> None:
     """Draw one job."""
-    share = min(1.0, job.done / job.total) if job.total else 0.0
     rest = pace.left(ws.folder, job)
     content = markup(
         '<div class="w-job"><div class="top"><b>{subject}</b><span>{how_far}</span></div>'
-        '<div class="w-progress" role="progressbar" aria-valuenow="{percent}" aria-valuemin="0" aria-valuemax="100"'
-        ' aria-label="How far {subject} is"><i style="width:{percent}%"></i></div>'
-        '<div class="rest">{rest}</div></div>',
+        '{bar}<div class="rest">{rest}</div></div>',
         subject=job.subject,
         how_far=_how_far(job),
-        percent=f"{100 * share:.0f}",
+        bar=progress.bar(job.done, job.total, f"How far {job.subject} is"),
         rest=f"about {rest} left" if rest else _state(job),
     )
     target = "pages/prove/evaluation.py" if job.kind == "evaluation" else "pages/learn/run.py"

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.proof import Effect, EvaluationFilter, EvaluationRow, Purpose, Report
 from core.workspace import Workspace
-from pages.parts import evaluation_live, frame, measured, run_lines, safe, session, words
+from pages.parts import evaluation_live, frame, measured, progress, run_lines, safe, session, words
 from pages.parts.events import when
 from pages.parts.safe import Markup, markup
 
@@ -137,10 +137,8 @@ def _effects(told: Headline) -> Markup:
 
 def _bar(finished: int, groups: int) -> Markup:
     return markup(
-        '<div class="mid"><div class="w-progress" role="progressbar" aria-valuenow="{percent}" aria-valuemin="0"'
-        ' aria-valuemax="100" aria-label="How far it is"><i style="width:{percent}%"></i></div>'
-        '<span class="num">{done} of {all} groups</span></div>',
-        percent=f"{100 * finished / max(1, groups):.0f}",
+        '<div class="mid">{bar}<span class="num">{done} of {all} groups</span></div>',
+        bar=progress.bar(finished, groups),
         done=f"{finished:,}",
         all=f"{groups:,}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pages.parts import safe
+from pages.parts import progress, safe
 from pages.parts.safe import Markup, joined, markup
 
 FULL = 0.9
@@ -38,11 +38,11 @@ def _cell(meter: Meter) -> Markup:
     share = min(1.0, meter.value / meter.cap) if meter.cap else 1.0
     return markup(
         '<div class="w-meter {look}"><b>{value}</b> <span>{name}</span><span class="cap">of {cap} · {percent}%</span>'
-        '<div class="w-progress" role="meter" aria-valuenow="{percent}" aria-valuemin="0" aria-valuemax="100"'
-        ' aria-label="{name} of its cap"><i style="width:{percent}%"></i></div></div>',
+        "{bar}</div>",
         look="full" if share >= FULL else "",
         value=value,
         name=meter.name,
         cap=meter.written(meter.cap),
         percent=f"{100 * share:.0f}",
+        bar=progress.bar(share, 1, f"{meter.name} of its cap", role="meter"),
     )

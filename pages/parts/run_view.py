@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import time
-
 import streamlit as st
 
 from core.figures import GroupFilter
 from core.job import Job
 from core.rollout import Run
 from core.workspace import Workspace
-from core.workspace.watching import calls_a_minute
-from pages.parts import charts_rewards, frame, jobs, meters, pace, safe, session, tally, words
+from pages.parts import charts_rewards, frame, jobs, safe, tally, words
 from pages.parts import failures as failures_part
+from pages.parts import live as watching
 from pages.parts.events import when
 from pages.parts.figures import Figures
-from pages.parts.meters import Meter
 from pages.parts.once import once
 from pages.parts.safe import joined, markup
 
-SOON_S, LATER_S = 2, 5
-"""Seconds between two looks, in the first minute and after it."""
-MINUTE_S = 60.0
-WATCHED = "w_run_watched"
 SUMS = "w_run_sums"
 DOMAINS = 12
 """Domains whose mean reward is shown."""
@@ -55,79 +48,25 @@ def _summed(ws: Workspace, run: Run) -> Run:
 
 
 def live(ws: Workspace, run: Run, job: Job | None) -> None:
-    """Looks again every few seconds while something happens by itself; not once after that."""
-    moving = jobs.active(job)
-    every = SOON_S if _watched_s(run) < MINUTE_S else LATER_S
+    """How far it is, looked at again while it moves."""
 
-    @st.fragment(run_every=every if moving else None)
-    def look() -> None:
+    def look() -> tuple[str, Job | None]:
         now = ws.store.runs.brief(run.id)
         newest = None if run.kind == "recorded" else ws.jobs.of_run(run.id)
         _progress(ws, now, newest)
-        if jobs.active(newest):
-            ws.ensure_worker()
-        changed = (now.status, newest and newest.state) != (run.status, job and job.state)
-        if moving and (changed or (every == SOON_S and _watched_s(run) >= MINUTE_S)):
-            session.redraw()
+        return now.status, newest
 
-    look()
-
-
-def _watched_s(run: Run) -> float:
-    """Seconds since this session began to look at the run."""
-    held = session.get(WATCHED)
-    if not isinstance(held, tuple) or held[0] != run.id:
-        held = (run.id, time.monotonic())
-        session.put(WATCHED, held)
-    return time.monotonic() - float(held[1])
+    watching.watch(ws, run.id, run.status, job, look)
 
 
 def _progress(ws: Workspace, run: Run, job: Job | None) -> None:
     count = run.tally.total - run.tally.waiting
-    text, tone = words.run_state(run.status, job.state if job else None, count > 0)
-    safe.html(
-        '<div class="w-chips">{chip}<span class="w-note">{n} of {all} groups finished</span>'
-        '<span class="w-note">{worker}</span></div>',
-        chip=frame.chip(text, tone),
-        n=f"{count:,}",
-        all=f"{run.tally.total:,}",
-        worker=jobs.worker(ws, job) if job and jobs.active(job) else "",
-    )
+    state = words.run_state(run.status, job.state if job else None, count > 0)
+    watching.groups(ws, state, count, run.tally.total, job)
     tally.bar(run.tally)
-    if job and job.state == "running":
-        frame.note(_speed(ws, run, job))
-    took = (
-        _summed(ws, run).usage if run.kind == "recorded" else run.spent
-    )  # what was sent, where Winnow sent it
-    limits = jobs.caps(run, job)
-    meters.draw(
-        [
-            Meter("model calls", took.calls, limits.max_calls, _whole_number),
-            Meter(
-                "tokens", took.prompt_tokens + took.completion_tokens, limits.max_tokens_total, _whole_number
-            ),
-            Meter("spent", took.cost_usd, limits.max_cost_usd, words.money),
-        ]
-    )
-
-
-def _whole_number(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _speed(ws: Workspace, run: Run, job: Job) -> str:
-    """What it is at, how fast, and how long it may still take."""
-    what = f"{job.what[:1].upper()}{job.what[1:]}" or "Starting"
-    how_far = f"{what}: {job.done:,} of {job.total:,}" if job.total else what
-    rate, rest = pace.per_minute(ws.folder, job), pace.left(ws.folder, job)
-    calls = calls_a_minute(ws.store, run.id)
-    parts = [
-        how_far,
-        f"{rate:.0f} {'groups' if job.what == 'rollouts' else 'steps'} a minute" if rate else "",
-        f"{words.plural(calls, 'call')} in the last minute" if calls else "",
-        f"about {rest} left" if rest else "",
-    ]
-    return " · ".join(part for part in parts if part)
+    watching.speed(ws, run.id, job)
+    sent = run.kind != "recorded"  # by Winnow
+    watching.took(run.spent if sent else _summed(ws, run).usage, jobs.caps(run, job))
 
 
 # --- steering ---
@@ -140,14 +79,7 @@ def steering(ws: Workspace, run: Run, job: Job | None) -> None:
     jobs.trouble(ws, run, job)
     if run.status == "review":
         frame.note("Its gate waits for you: decide on the proposals and publish them, then let it go on.")
-    jobs.controls(ws, run, job)
-    if job and job.state == "paused" and job.error.startswith("The cap of "):
-        jobs.other_caps(ws, run, job)
-    if jobs.active(job):
-        frame.note("It goes on in a process of its own: closing this page, or the app, does not stop it.")
-    if job and (job.losses or job.attempts > 1 or jobs.active(job)):
-        with st.expander("What happened", icon=":material/history:", expanded=bool(job.losses)):
-            jobs.story(ws, job)
+    watching.steer(ws, run, job)
 
 
 def ways(ws: Workspace, run: Run) -> None:
