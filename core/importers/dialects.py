@@ -6,8 +6,9 @@
 2. Calls of one turn of the assistant share its number. A result is paired with a call of the newest calling turn by
    id, else with an older call by id, else, when it has no id, with the first call of the turn without a result.
    A result that fits no call is an orphan: it stays a message.
-3. A call without a result has neither output nor success.
-4. What a tool's result says of its success is told by `told`; that nothing says "error" is no success.
+3. A call without a result has neither output nor success; a result of which nothing was recorded (null) is none.
+4. What a tool's result says of its success is told by `told`; that nothing says "error" is no success. An empty output
+   that was recorded is one: tools that fail say so.
 5. Pictures and the like are marks ("[image]"), with their address where it is short; nothing is kept in base64.
 6. The answer is the last thing that the assistant said in words.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -24,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_said, as_text
 from core.importers.json_text import parsed
 from core.importers.source import bounded
+from core.record import unchecked
 from core.rollout import Message, Step
 
 MAX_ERROR = 500
@@ -75,6 +77,8 @@ _ARGUMENTS = ("arguments", "input", "args", "parameters", "action", "code")
 _OUTPUTS = ("output", "content", "result", "response")
 
 _SHOWN = json.JSONEncoder(ensure_ascii=False)
+
+_message, _step = unchecked(Message), unchecked(Step)
 
 _BASE64 = re.compile(r"data:([\w.+-]+)/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]{64,}")
 
@@ -130,28 +134,31 @@ def conversation(items: Iterable[Any]) -> Conversation:
     return reader.conversation()
 
 
-def told(output: str, flag: bool | None = None, exit_code: Any = None) -> Told:
+def told(output: str | None, flag: bool | None = None, exit_code: Any = None) -> Told:
     """Whether a tool call succeeded, by the best evidence there is.
 
     An exit code other than 0 is believed over a flag that says that all went well. Text counts only where it
-    begins as errors do, and only without flag and code.
+    begins as errors do, or where there is none, and only without flag and code.
 
     Args:
-        output: what the tool returned.
+        output: what the tool returned; None where no output was recorded, which is not an empty one.
         flag: whether the file marks the result as an error; None where it has no such mark.
         exit_code: of the tool's process; a number, perhaps written as text; None where it has none.
     """
     code = None if exit_code is None else as_int(exit_code)
     if flag:
-        return Told(False, error_text(output) or "the tool failed", "flag")
+        return Told(False, error_text(output or "") or "the tool failed", "flag")
     if code is not None:
-        error = None if code == 0 else error_text(output) or f"exit code {code}"
+        error = None if code == 0 else error_text(output or "") or f"exit code {code}"
         return Told(code == 0, error, "exit code")
     if flag is False:
         return Told(True, None, "flag")
+    if output is None:
+        return UNTOLD
     if _FAILED.match(output):
         return Told(False, error_text(output), "text")
-    return Told(True, None, "text") if _WENT_WELL.match(output) else UNTOLD
+    went_well = not output.strip() or _WENT_WELL.match(output)
+    return Told(True, None, "text") if went_well else UNTOLD
 
 
 def error_text(output: str) -> str:
@@ -258,7 +265,7 @@ def _role_of(item: dict[str, Any]) -> Literal["system", "user", "assistant", "to
     return _ROLES.get(named) or _ROLES.get(named.lower()) or "user"
 
 
-@dataclass
+@dataclass(slots=True)
 class _Call:
     """A call while its result is waited for."""
 
@@ -275,7 +282,7 @@ class _Call:
         outcome = self.told
         if self.fault and outcome.success is None:
             outcome = Told(False, error_text(self.fault), "flag")
-        return Step(
+        return _step(
             tool=self.tool,
             parameters=self.parameters,
             output=self.output or "",
@@ -286,7 +293,7 @@ class _Call:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class _Reader:
     """Takes items one after the other."""
 
@@ -301,9 +308,9 @@ class _Reader:
     orphans: int = 0
     waiting: deque[_Call] = field(default_factory=deque)
     """Calls of the newest calling turn, in order."""
-    by_id: dict[str, deque[_Call]] = field(default_factory=dict)
+    by_id: defaultdict[str, deque[_Call]] = field(default_factory=lambda: defaultdict(deque))
     """Of these, by id."""
-    older: dict[str, deque[_Call]] = field(default_factory=dict)
+    older: defaultdict[str, deque[_Call]] = field(default_factory=lambda: defaultdict(deque))
     """Calls of earlier turns, by id, the newest turn's first."""
 
     def take(self, item: Any) -> None:
@@ -349,7 +356,7 @@ class _Reader:
         for block in results:
             self._result(block, _first(block, _OUTPUTS))
         if words := text_of_content(content):
-            self.messages.append(Message(role="system" if role == "system" else "user", content=words))
+            self.messages.append(_message(role="system" if role == "system" else "user", content=words))
 
     def _assistant(self, item: dict[str, Any], content: Any) -> None:
         """A message is a turn; as an item of a response it goes on with the items beside it."""
@@ -394,7 +401,7 @@ class _Reader:
 
     def _end_turn(self) -> None:
         if self.words is not None:
-            self.messages.append(Message(role="assistant", content="\n".join(self.words)))
+            self.messages.append(_message(role="assistant", content="\n".join(self.words)))
             self.words = None
 
     def _call(self, raw: Any) -> None:
@@ -424,11 +431,12 @@ class _Reader:
         if call.turn != self.called:
             self.called = call.turn
             for known, calls in self.by_id.items():
-                self.older.setdefault(known, deque()).extendleft(reversed(calls))
-            self.waiting, self.by_id = deque(), {}
+                if calls:
+                    self.older[known].extendleft(reversed(calls))
+            self.waiting, self.by_id = deque(), defaultdict(deque)
         self.waiting.append(call)
         if call_id:
-            self.by_id.setdefault(call_id, deque()).append(call)
+            self.by_id[call_id].append(call)
 
     def _result(self, item: dict[str, Any], content: Any, *, inside: bool = False) -> None:
         """The result of a call: it becomes the call's, and a message of its own.
@@ -438,8 +446,9 @@ class _Reader:
             content: what the tool returned.
             inside: whether it stands within the assistant's turn, which goes on after it.
         """
-        output = text_of_content(content)
-        outcome = told(output, _flag_of(item), _code_of(item))
+        output = text_of_content(content) if content is not None else ""
+        recorded = bool(output) or _is_recorded(item, content)
+        outcome = told(output if recorded else None, _flag_of(item), _code_of(item))
         if outcome.success is False and (reason := _reason_of(item)):
             outcome = outcome._replace(error=error_text(reason))
         call = self._awaited(item)
@@ -451,7 +460,7 @@ class _Reader:
         if inside and self.words is not None:
             self.words.append(f"[result of {name or 'a tool'}: {output}]")
         else:
-            self.messages.append(Message(role="tool", content=output, name=name or None))
+            self.messages.append(_message(role="tool", content=output, name=name or None))
 
     def _awaited(self, item: dict[str, Any]) -> _Call | None:
         """The call that a result belongs to; None for an orphan."""
@@ -477,6 +486,16 @@ def _id_of(item: dict[str, Any], keys: tuple[str, ...]) -> str:
         if (value := item.get(key)) is not None and (text := as_text(value)):
             return text
     return ""
+
+
+def _is_recorded(item: dict[str, Any], content: Any) -> bool:
+    """Whether an empty output was recorded as one: nothing was where it is null, or where the tool still runs.
+
+    A result among Anthropic's blocks need not have a content: the tool returned nothing.
+    """
+    if item.get("status") in ("in_progress", "incomplete"):
+        return False
+    return content is not None or _kind(item) == "tool_result"
 
 
 def _flag_of(item: dict[str, Any]) -> bool | None:

@@ -40,7 +40,8 @@ class ToolRun:
     at: float
     tool: str
     parameters: dict[str, Any]
-    output: str
+    output: str | None
+    """What it returned; None where no output was recorded, which is not an empty one."""
     failed: bool | None = None
     """Whether the span is marked as an error, or (False) as gone well; None without a mark: it may have failed."""
     error: str = ""
@@ -92,7 +93,7 @@ def _one_after_the_other(calls: Sequence[ModelCall], runs: Sequence[ToolRun]) ->
     events: list[ModelCall | ToolRun] = [*calls, *runs]
     for event in sorted(events, key=lambda e: e.at):
         if isinstance(event, ToolRun):
-            messages.append(Message(role="tool", content=event.output, name=event.tool))
+            messages.append(Message(role="tool", content=event.output or "", name=event.tool))
             continue
         turn += 1
         if turn == 0:
@@ -132,7 +133,7 @@ def _with_runs(steps: tuple[Step, ...], runs: Sequence[ToolRun]) -> tuple[list[S
             apart += 1
             continue
         step = found[place]
-        if run.failed is not None or not step.output:
+        if run.failed is not None or (step.success is None and not step.output):
             found[place] = _step_of(run, step)
         else:
             found[place] = step.model_copy(update={"duration_s": run.duration_s})
@@ -141,12 +142,13 @@ def _with_runs(steps: tuple[Step, ...], runs: Sequence[ToolRun]) -> tuple[list[S
 
 def _step_of(run: ToolRun, asked: Step | None = None) -> Step:
     """A run as a step; where a step of the conversation asked for it, that knows the turn and the parameters."""
-    outcome = told(run.output, run.failed)
+    output = asked.output if asked and asked.output and not run.output else run.output
+    outcome = told(output, run.failed)
     error = bounded(run.error, MAX_ERROR) if run.failed and run.error else outcome.error
     return Step(
         tool=run.tool or "unknown",
         parameters=asked.parameters if asked else run.parameters,
-        output=run.output,
+        output=output or "",
         success=outcome.success,
         error=error,
         told_by=outcome.rung,
@@ -293,8 +295,13 @@ def parameters_in(value: Any) -> dict[str, Any]:
     return inner if len(given) == 1 and isinstance(inner, dict) else given
 
 
+def returned_in(value: Any) -> str | None:
+    """What a tool's run returned, as text; None where nothing was recorded."""
+    return None if value is None else output_in(value)
+
+
 def output_in(value: Any) -> str:
-    """What a tool's run returned, as text."""
+    """An output as text; what is none is ""."""
     value = unpacked(value)
     if isinstance(value, dict) and set(value) <= {"content", "role", "type", "isError", "is_error"} and value:
         return text_of_content(value.get("content"))

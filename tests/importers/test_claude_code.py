@@ -83,11 +83,13 @@ def test_a_call_that_the_user_interrupted_neither_succeeded_nor_failed(tmp_path:
     it.call("m", "a", USED)
     it.call("m", "b", USED)
     it.call("m", "c", USED)
+    it.call("m", "d", USED)
+    it.result("d", "", error=False, toolUseResult={"interrupted": True})
     it.result("a", "[Request interrupted by user for tool use]", error=True)
     it.result("b", "half an outp", error=False, toolUseResult={"interrupted": True})
     it.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
     attempt = only(tmp_path, it)
-    assert [s.success for s in attempt.trajectory.steps] == [None, None, None]
+    assert [s.success for s in attempt.trajectory.steps] == [None, None, None, None]
     assert attempt.trajectory.finish_reason == "interrupted"
     assert attempt.error is None
 

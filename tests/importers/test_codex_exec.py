@@ -92,7 +92,7 @@ def test_calls_of_other_kinds_are_steps(tmp_path: Path) -> None:
     assert [(s.tool, s.success) for s in attempt.trajectory.steps] == [
         ("look", None),
         ("look", False),
-        ("apply_patch", None),
+        ("apply_patch", True),
         ("web_search", None),
     ]
     assert [s.output for s in attempt.trajectory.steps] == ["x", "gone", "", ""]

@@ -1,4 +1,4 @@
-"""Messages in foreign dialects become messages and steps, and nothing is taken for success that was not said to be."""
+"""Messages in foreign dialects become messages and steps; success is what says so, or a result that is empty."""
 
 from __future__ import annotations
 
@@ -159,6 +159,60 @@ def test_a_call_without_a_result_is_no_success() -> None:
     assert (step.success, step.output, step.told_by) == (None, "", "")
 
 
+_BLOCK_CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]}
+_ITEM_CALL = {"type": "function_call", "call_id": "a", "name": "x", "arguments": "{}"}
+
+
+def _in_block(**result: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", **result}]}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [_calls("a"), _result("", "a")],
+        [_calls(None), _result("")],
+        [_calls("a"), {"role": "tool", "tool_call_id": "a", "content": []}],
+        [_calls("a"), {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": ""}]}],
+        [_BLOCK_CALL, _in_block(content="")],
+        [_BLOCK_CALL, _in_block()],
+        [_ITEM_CALL, {"type": "function_call_output", "call_id": "a", "output": ""}],
+        [{"type": "mcp_call", "id": "a", "name": "x", "arguments": "{}", "output": ""}],
+        [
+            {"role": "assistant", "parts": [{"type": "tool_call", "id": "a", "name": "x", "arguments": {}}]},
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": "a", "response": ""}]},
+        ],
+        [{"from": "function_call", "value": '{"name": "x"}'}, {"from": "observation", "value": ""}],
+    ],
+)
+def test_an_empty_output_that_was_recorded_is_a_result_and_a_success(items: list[Any]) -> None:
+    [step] = conversation(items).steps
+    assert (step.output, step.success, step.told_by) == ("", True, "text")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [_calls("a"), {"role": "tool", "tool_call_id": "a", "content": None}],
+        [_calls("a"), {"role": "tool", "tool_call_id": "a"}],
+        [_ITEM_CALL, {"type": "function_call_output", "call_id": "a", "output": None}],
+        [_ITEM_CALL, {"type": "function_call_output", "call_id": "a", "output": "", "status": "in_progress"}],
+        [_ITEM_CALL],
+        [{"type": "mcp_call", "id": "a", "name": "x", "arguments": "{}", "output": None, "error": None}],
+    ],
+)
+def test_where_no_output_was_recorded_there_is_no_result(items: list[Any]) -> None:
+    read = conversation(items)
+    [step] = read.steps
+    assert (step.output, step.success, step.told_by) == ("", None, "")
+    assert read.orphans == 0
+
+
+def test_a_result_of_which_nothing_was_recorded_leaves_its_call_to_nobody_else() -> None:
+    null = {"role": "tool", "tool_call_id": None, "content": None}
+    assert _outputs(conversation([_calls(None, None), null, _result("2")])) == ["", "2"]
+
+
 def test_a_result_without_a_call_is_kept_as_a_message_and_counted() -> None:
     read = conversation([_calls("a"), _result("whose?", "z")])
     assert read.orphans == 1
@@ -250,11 +304,17 @@ def test_arguments_become_an_object_and_nothing_of_them_is_lost(raw: Any, read: 
         ('{"error": null, "rows": []}', None, None, None, ""),
         ("Errors found: 0", None, None, None, ""),
         ("The page says Error: gone", None, None, None, ""),
-        ("", None, None, None, ""),
+        ("", None, None, True, "text"),
+        ("\n", None, None, True, "text"),
+        ("", True, None, False, "flag"),
+        ("", None, 1, False, "exit code"),
+        (None, None, None, None, ""),
+        (None, False, None, True, "flag"),
+        (None, None, 1, False, "exit code"),
     ],
 )
 def test_success_is_read_from_the_best_evidence_and_else_unknown(
-    output: str, flag: bool | None, code: Any, success: bool | None, rung: str
+    output: str | None, flag: bool | None, code: Any, success: bool | None, rung: str
 ) -> None:
     read = told(output, flag, code)
     assert (read.success, read.rung) == (success, rung)

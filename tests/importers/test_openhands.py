@@ -138,6 +138,13 @@ def test_a_command_that_still_runs_is_neither_success_nor_failure(tmp_path: Path
     assert one(tmp_path, row(history=events)).trajectory.steps[0].success is None
 
 
+def test_an_empty_output_is_a_success_unless_the_command_still_runs(tmp_path: Path) -> None:
+    events = [act(1, "run"), saw(2, 1, content="", extras={"metadata": {"exit_code": -1}})]
+    events += [act(3, "edit"), saw(4, 3, "edit", "")]
+    steps = one(tmp_path, row(history=events)).trajectory.steps
+    assert [(s.output, s.success, s.told_by) for s in steps] == [("", None, ""), ("", True, "text")]
+
+
 def test_an_error_that_answers_no_action_is_an_orphan_and_what_a_person_ran_is_none(tmp_path: Path) -> None:
     ran = {
         "id": 5,

@@ -178,6 +178,35 @@ def test_an_explicit_ok_is_success_and_an_unset_status_is_not(tmp_path: Path) ->
     assert attempt.trajectory.steps[3].error == "timeout"
 
 
+def test_an_empty_output_of_a_run_is_a_result_and_none_at_all_is_not(tmp_path: Path) -> None:
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "store"}
+    spans = [
+        span("empty", "t", 1.0, tool | {"gen_ai.tool.call.result": ""}),
+        span("untold", "t", 2.0, tool),
+        span("ok", "t", 3.0, tool, status={"code": 1}),
+    ]
+    steps = only(tmp_path, otlp(spans)).trajectory.steps
+    assert [(s.output, s.success, s.told_by) for s in steps] == [
+        ("", True, "text"),
+        ("", None, ""),
+        ("", True, "flag"),
+    ]
+
+
+def test_a_run_without_its_output_leaves_that_of_the_conversation(tmp_path: Path) -> None:
+    spans = trace(0)
+    runs = [s for s in spans if s["attributes"].get("gen_ai.operation.name") == "execute_tool"]
+    for run in runs:
+        run["attributes"].pop("gen_ai.tool.call.result")
+        run["status"] = {"code": 1}
+    steps = only(tmp_path, otlp(spans)).trajectory.steps
+    assert len(runs) == len(steps) == 2
+    assert [(s.output, s.success, s.told_by) for s in steps] == [
+        ("rain", True, "flag"),
+        ("sun", True, "flag"),
+    ]
+
+
 def test_arguments_keep_their_keys_and_nothing_is_no_argument(tmp_path: Path) -> None:
     runs = [
         span(str(n), "1" * 32, n, {"gen_ai.tool.name": "x", "gen_ai.tool.call.arguments": given})

@@ -75,6 +75,14 @@ def test_without_calls_in_the_history_the_command_tells_the_tool(tmp_path: Path)
     assert (ran.tool, ran.success) == ("bash", False)
 
 
+def test_an_observation_that_is_empty_is_a_result_and_one_that_is_missing_is_none(tmp_path: Path) -> None:
+    value = traj()
+    value["trajectory"] = [step("rm x.py", ""), *(step("ls", "x") for _ in range(2)), step("submit", None)]
+    steps = one(tmp_path, value).trajectory.steps
+    assert [(s.output, s.success) for s in steps] == [("", True), ("x", None), ("x", None), ("", None)]
+    assert steps[0].told_by == "text"
+
+
 def test_without_a_history_the_first_query_tells_what_was_said(tmp_path: Path) -> None:
     value = traj(replay_config=None)
     said = [m for m in value.pop("history") if not m.get("is_demo")]

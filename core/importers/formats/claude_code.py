@@ -275,7 +275,7 @@ class _Turns:
         if block.get("type") == "tool_result":
             said = text_of_content(block.get("content"))
             if interrupted or said.startswith(_INTERRUPTED):
-                return {k: v for k, v in block.items() if k != "is_error"}
+                return {k: v for k, v in block.items() if k != "is_error"} | {"status": "incomplete"}
             return block
         text = block.get("text")
         if not isinstance(text, str):

@@ -2,7 +2,8 @@
 
 1. A thread is one attempt. What it was asked stands nowhere in it: the folder and the name of the file are kept in the
    metadata, so that `--task-field folder` can tell tasks apart. It has no reward: a side file names the thread.
-2. An item is told when it starts, changes and ends; the last word counts. A command that never ended has no result.
+2. An item is told when it starts, changes and ends; the last word counts. A command that never ended has no result;
+   "completed" is said only of what went well.
 3. The tokens at the end of a turn are those of the whole thread so far: the last ones count.
 4. A turn that failed last is an infrastructure error; a single `error` is only a notice of a new try.
 """
@@ -117,7 +118,8 @@ def _parts_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if status not in ("in_progress", "declined") and (output is not None or status):
             result = {"type": "function_call_output", "call_id": own, "output": output or ""}
             failed = status == "failed" or bool(item.get("error"))
-            yield {**result, "exit_code": item.get("exit_code"), "is_error": True if failed else None}
+            flag = True if failed else False if status == "completed" else None
+            yield {**result, "exit_code": item.get("exit_code"), "is_error": flag}
 
 
 def _call_of(kind: str, item: dict[str, Any]) -> tuple[str, Any, Any]:

@@ -32,6 +32,7 @@ from core.importers.traces import (
     output_in,
     parameters_in,
     question_in,
+    returned_in,
     size_of,
     told_of,
     unpacked,
@@ -68,8 +69,8 @@ class Langfuse:
 
     name = "langfuse"
     title = "Langfuse traces"
-
     brings = Brings(reward="scores, said by the user", repeats="no", steps="yes")
+
     def recognises(self, opened: Opened) -> bool:
         return any(_kind_of(r) for r in opened.records if isinstance(r, dict))
 
@@ -207,7 +208,7 @@ def _run_of(observation: dict[str, Any]) -> ToolRun:
         at=begun or 0.0,
         tool=as_text(observation.get("name")),
         parameters=parameters_in(observation.get("input")),
-        output=output_in(observation.get("output")),
+        output=returned_in(observation.get("output")),
         failed=True if observation.get("level") == "ERROR" else None,
         error=as_text(_get(observation, "statusMessage")),
         duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,

@@ -33,6 +33,7 @@ from core.importers.traces import (
     output_in,
     parameters_in,
     question_in,
+    returned_in,
     size_of,
     told_of,
     unpacked,
@@ -50,8 +51,8 @@ class LangSmith:
 
     name = "langsmith"
     title = "LangSmith runs"
-
     brings = Brings(reward="scores, said by the user", repeats="no", steps="yes")
+
     def recognises(self, opened: Opened) -> bool:
         if column_types(opened).keys() >= _COLUMNS:
             return True
@@ -182,7 +183,7 @@ def _run_of(run: dict[str, Any]) -> ToolRun:
         at=begun or 0.0,
         tool=as_text(run.get("name")),
         parameters=parameters_in(run.get("inputs")),
-        output=output_in(at(inner, "content") if at(inner, "content") is not None else inner),
+        output=returned_in(at(inner, "content") if at(inner, "content") is not None else inner),
         failed=True if error or at(inner, "status") == "error" else None,
         error=error,
         duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,

@@ -260,7 +260,7 @@ def _of_version_0(event: dict[str, Any], others: set[str]) -> Iterator[dict[str,
     kind = as_text(event.get("observation"))
     if kind and kind not in _SILENT:
         cause = as_text(event.get("cause")) or "no call"
-        content = event.get("content") if event.get("content") is not None else said
+        content = event.get("content") if event.get("content") is not None else said or None
         if cause in others:
             yield {"role": "user", "content": content}
         else:
@@ -275,7 +275,7 @@ def _marks(event: dict[str, Any], kind: str) -> dict[str, Any]:
     code = as_int(at(extras, "metadata", "exit_code"))
     code = as_int(extras.get("exit_code")) if code is None else code
     if code is not None:
-        return {} if code < 0 else {"exit_code": code}
+        return _of_process(code)
     success, failed = event.get("success"), extras.get("error")
     if isinstance(success, bool):
         return {"is_error": not success}
@@ -308,13 +308,19 @@ def _of_sdk(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _result(event: dict[str, Any], observation: dict[str, Any]) -> dict[str, Any]:
     """An observation of the SDK; older ones hold their text in `output`."""
-    content = observation.get("content") or observation.get("output") or observation.get("text")
+    held = [observation.get(key) for key in ("content", "output", "text")]
+    content = next((c for c in held if c), next((c for c in held if c is not None), None))
     code = as_int(observation.get("exit_code"))
     code = as_int(at(observation, "metadata", "exit_code")) if code is None else code
     item = {"role": "tool", "tool_call_id": _id_of_call(event), "content": content}
     if observation.get("is_error") is True or (code is None and observation.get("is_error") is False):
         item["is_error"] = observation["is_error"]
-    return item | ({} if code is None or code < 0 else {"exit_code": code})
+    return item | ({} if code is None else _of_process(code))
+
+
+def _of_process(code: int) -> dict[str, Any]:
+    """What an exit code says; below 0 the process still runs."""
+    return {"status": "in_progress"} if code < 0 else {"exit_code": code}
 
 
 def _unknown(event: dict[str, Any]) -> bool:

@@ -36,6 +36,7 @@ from core.importers.traces import (
     output_in,
     parameters_in,
     question_in,
+    returned_in,
     size_of,
     told_of,
     unpacked,
@@ -59,8 +60,8 @@ class OpenTelemetry:
 
     name = "otel"
     title = "OpenInference and OpenTelemetry GenAI spans"
-
     brings = Brings(reward="scores, said by the user", repeats="no", steps="yes")
+
     def recognises(self, opened: Opened) -> bool:
         if column_types(opened).keys() >= _COLUMNS:
             return True
@@ -288,7 +289,7 @@ def _run_of(span: Span) -> ToolRun:
         at=span.begun or 0.0,
         tool=as_text(span.get("gen_ai.tool.name", "tool.name", "traceloop.entity.name")) or span.name,
         parameters=parameters_in(given),
-        output=output_in(result),
+        output=returned_in(result),
         failed=True if span.get("error.type") else span.failed,
         error=span.error or as_text(span.get("error.type")),
         duration_s=round((span.ended or 0.0) - (span.begun or 0.0), 3) if known else None,

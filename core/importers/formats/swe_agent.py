@@ -264,7 +264,8 @@ def _opening(said: list[Any]) -> list[dict[str, Any]]:
 def _items(step: dict[str, Any], call: Any, call_id: str) -> Iterator[dict[str, Any]]:
     """A step as messages; without an action (a reply that could not be read) nothing was called."""
     action = as_text(step.get("action")).strip()
-    seen = as_text(step.get("observation")).replace("\r\n", "\n")
+    seen = step.get("observation") if step.get("observation") is None else as_text(step["observation"])
+    seen = seen and seen.replace("\r\n", "\n")
     spoken = as_text(step.get("thought")) or as_text(step.get("response"))
     if not action:
         yield {"role": "assistant", "content": spoken or as_text(step.get("response"))}
