@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.importers.attempt import Aside, Attempt, Brings, Found, Seen
 from core.importers.dialects import conversation, text_of_content
@@ -40,16 +40,24 @@ class MiniSweAgent:
         return any(_is_traj(record) for record in opened.records) or _is_bare(opened)
 
     def read(self, opened: Opened) -> Iterator[Found]:
-        reports = verdicts(opened)
-        yield from reports.remarks
+        around = _Around(verdicts(opened), run_of(opened), instance_of(opened))
+        yield from around.reports.remarks
         if _is_bare(opened):
-            yield _attempt("the file", {"messages": as_list(opened.whole)}, opened, reports)
+            yield _attempt("the file", {"messages": as_list(opened.whole)}, around)
             return
         for document in documents_of(opened, _is_traj):
             if isinstance(document, Aside):
                 yield document
             else:
-                yield _attempt(document.place, document.value, opened, reports)
+                yield _attempt(document.place, document.value, around)
+
+
+class _Around(NamedTuple):
+    """What the name of a file and what stands beside it tell of every attempt in it."""
+
+    reports: Verdicts
+    run: str
+    instance: str | None
 
 
 def _is_traj(value: Any) -> bool:
@@ -69,7 +77,7 @@ def _is_bare(opened: Opened) -> bool:
     return any(_CODE.match(text) for text in said) or any(mark in said[0] for mark in _ITS_OWN)
 
 
-def _attempt(place: str, value: dict[str, Any], opened: Opened, reports: Verdicts) -> Attempt:
+def _attempt(place: str, value: dict[str, Any], around: _Around) -> Attempt:
     messages = [m for m in as_list(value.get("messages")) if isinstance(m, dict)]
     talk = conversation(_items(messages))
     info = as_dict(value.get("info"))
@@ -77,8 +85,8 @@ def _attempt(place: str, value: dict[str, Any], opened: Opened, reports: Verdict
     status = as_text(info.get("exit_status")) or as_text(ended.get("exit_status"))
     submitted = as_text(info.get("submission")) or as_text(ended.get("submission"))
     users = [m.content for m in talk.messages if m.role == "user"]
-    instance = as_text(value.get("instance_id"))[:200] or instance_of(opened)
-    scores = reports.scores(instance)
+    instance = as_text(value.get("instance_id"))[:200] or around.instance
+    scores = around.reports.scores(instance)
     return Attempt(
         place=place,
         namespace=namespace_of(instance),
@@ -87,8 +95,8 @@ def _attempt(place: str, value: dict[str, Any], opened: Opened, reports: Verdict
         system="\n".join(m.content for m in talk.messages if m.role == "system"),
         model=as_text(at(info, "config", "model", "model_name")),
         agent=" ".join(t for t in ("mini-swe-agent", as_text(info.get("mini_version"))) if t),
-        run=run_of(opened),
-        own_id=id_of(talk, run_of(opened), as_said(info)),
+        run=around.run,
+        own_id=id_of(talk, around.run, as_said(info)),
         trajectory=Trajectory(
             messages=talk.messages,
             steps=tuple(judged(step, _TIMED_OUT) for step in talk.steps),
@@ -96,7 +104,7 @@ def _attempt(place: str, value: dict[str, Any], opened: Opened, reports: Verdict
             finish_reason=status or None,
         ),
         scores=scores,
-        reward="resolved" if reports.resolved else None,
+        reward="resolved" if around.reports.resolved else None,
         error=_error(status, info, scores),
         usage=_usage(as_dict(info.get("model_stats")), messages),
         orphans=talk.orphans,
@@ -108,11 +116,11 @@ def _items(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The messages with their commands as calls, and what answers them as results."""
     waiting: list[str] = []
     for number, message in enumerate(messages):
-        role = as_text(message.get("role"))
+        role, extra = message.get("role"), as_dict(message.get("extra"))
         if isinstance(message.get("output"), list):  # a response of the Responses API
             yield from (item for item in message["output"] if isinstance(item, dict))
         elif role == "assistant":
-            calls = _calls(message, str(number))
+            calls = _calls(message, extra, str(number))
             waiting = [] if message.get("tool_calls") else [call["id"] for call in calls]
             yield {
                 "role": role,
@@ -120,36 +128,35 @@ def _items(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 "reasoning_content": message.get("reasoning_content"),
                 "tool_calls": calls,
             }
-        elif role == "user" and waiting and at(message, "extra", "interrupt_type") is None:
-            yield _result(
-                {"role": "tool", "tool_call_id": waiting.pop(0), "content": message.get("content")}, message
-            )
+        elif role == "user" and waiting and extra.get("interrupt_type") is None:
+            item = {"role": "tool", "tool_call_id": waiting.pop(0), "content": message.get("content")}
+            yield _result(item, message, extra)
         elif role != "exit":
-            yield _result(message, message)
+            yield _result(message, message, extra)
 
 
-def _calls(message: dict[str, Any], turn: str) -> list[Any]:
+def _calls(message: dict[str, Any], extra: dict[str, Any], turn: str) -> list[Any]:
     """The calls of a reply; commands that were parsed out of its text get ids of their own."""
     if calls := as_list(message.get("tool_calls")):
         return calls
-    actions = [as_text(at(a, "command")) for a in as_list(at(message, "extra", "actions"))]
+    actions = [as_text(at(a, "command")) for a in as_list(extra.get("actions"))]
     if not any(actions):
         found = _BLOCK.findall(text_of_content(message.get("content")))
         actions = [found[0].strip()] if len(found) == 1 else []
     return [
-        {"id": f"{turn}.{n}", "function": {"name": "bash", "arguments": {"command": command}}}
+        {"id": f"{turn}.{n}", "name": "bash", "arguments": {"command": command}}
         for n, command in enumerate(actions)
     ]
 
 
-def _result(item: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+def _result(item: dict[str, Any], message: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     """A result with its exit code; other messages stay as they are."""
-    text = text_of_content(message.get("content") if "content" in message else message.get("output"))
-    told = _CODE.match(text)
-    code = as_int(at(message, "extra", "returncode"))
-    if code is None and told:
-        code = int(told[1])
-    return item | ({} if code is None else {"exit_code": code})
+    code = as_int(extra.get("returncode"))
+    if code is None:
+        content = message.get("content") if "content" in message else message.get("output")
+        told = _CODE.match(content if isinstance(content, str) else text_of_content(content))
+        code = int(told[1]) if told else None
+    return item if code is None else item | {"exit_code": code}
 
 
 def _error(status: str, info: dict[str, Any], scores: dict[str, Seen]) -> str | None:

@@ -130,8 +130,7 @@ def id_of(talk: Conversation, *facts: str) -> str:
     for message in talk.messages:
         parts += (message.role, message.content)
     parts += [str(step.duration_s) for step in talk.steps]
-    told = "".join(f"{part}\0" for part in parts).encode("utf-8", "replace")
-    return hashlib.blake2b(told, digest_size=16).hexdigest()
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _ids(report: dict[str, Any], lists: tuple[str, ...]) -> set[str]:
