@@ -103,6 +103,10 @@ def as_json(value: Any, depth: int = MAX_DEPTH) -> JsonValue:
     """The value as JSON that can be stored: no NaN or infinity (None), no half surrogates, not nested too deeply."""
     if isinstance(value, str):
         return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(k)): as_json(v, depth - 1) for k, v in value.items()} if depth > 0 else TOO_DEEP
+    if isinstance(value, list | tuple):
+        return [as_json(v, depth - 1) for v in value] if depth > 0 else TOO_DEEP
     match value:
         case None | bool():
             return value
@@ -112,12 +116,6 @@ def as_json(value: Any, depth: int = MAX_DEPTH) -> JsonValue:
             return value if abs(value) < 2**63 else float(value) if abs(value) < 10**300 else None
         case float():
             return value if math.isfinite(value) else None
-        case dict() | list() | tuple() if depth <= 0:
-            return TOO_DEEP
-        case dict():
-            return {storable(str(k)): as_json(v, depth - 1) for k, v in value.items()}
-        case list() | tuple():
-            return [as_json(v, depth - 1) for v in value]
         case _:
             return storable(value.isoformat() if hasattr(value, "isoformat") else str(value))
 
