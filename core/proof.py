@@ -339,6 +339,8 @@ class EvaluationFilter(Record):
     purpose: str = ""
     text: str = ""
     """Part of the model's name or of an arm's, or the id; the case of ASCII letters is the same."""
+    subject: str = ""
+    """Id of a lesson or a proposal that one of its arms leaves out or adds."""
 
 
 class EvaluationRow(Record):

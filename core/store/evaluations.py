@@ -284,6 +284,12 @@ def _filter(which: EvaluationFilter) -> tuple[str, list[object]]:
     if which.purpose:
         parts.append("e.purpose = ?")
         values.append(which.purpose)
+    if which.subject:
+        parts.append(
+            "EXISTS (SELECT 1 FROM json_each(e.config, '$.arms') arm WHERE arm.value ->> '$.experience_id' = ?"
+            " OR EXISTS (SELECT 1 FROM json_each(arm.value, '$.proposal_ids') own WHERE own.value = ?))"
+        )
+        values += [which.subject] * 2
     if text := which.text.strip():
         parts.append(
             "(instr(lower(e.model), lower(?)) OR e.id = upper(?) OR EXISTS (SELECT 1 FROM json_each(e.config, '$.arms')"

@@ -15,14 +15,15 @@ MARKS: dict[measured.Verdict, tuple[str, str]] = {
     "none": ("x-thin-open", CHAFF),
 }
 """Shape and colour of the mark."""
-ROWS = 40
+CURVES = 6
+"""As many as can be told apart by their marks."""
 
 
 def differences(rows: Sequence[tuple[str, Effect]], baseline: str, key: str) -> None:
     """A line an arm: its mean reward minus the baseline's, to the right where it is better; the bar is the interval."""
     import plotly.graph_objects as go
 
-    shown = [(name, effect) for name, effect in rows if effect.mean is not None][:ROWS]
+    shown = [(name, effect) for name, effect in rows if effect.mean is not None]
     if not shown:
         return
     means = [effect.mean or 0.0 for _, effect in shown]
@@ -76,7 +77,7 @@ def differences(rows: Sequence[tuple[str, Effect]], baseline: str, key: str) -> 
 
 
 def curves(rows: Sequence[tuple[str, dict[int, float]]], key: str) -> None:
-    """pass@k by k, a line for each sampled arm, told apart by their marks."""
+    """pass@k by k, a line for each of at most `CURVES` sampled arms, told apart by their marks."""
     import plotly.graph_objects as go
 
     from pages.parts.charts import SERIES
@@ -84,7 +85,7 @@ def curves(rows: Sequence[tuple[str, dict[int, float]]], key: str) -> None:
     symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
     dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
     figure = go.Figure()
-    for i, (name, passes) in enumerate(rows[: len(symbols)]):
+    for i, (name, passes) in enumerate(rows):
         figure.add_scatter(
             x=list(passes),
             y=[round(p, 4) for p in passes.values()],

@@ -1,35 +1,19 @@
-"""The parts of an evaluation's report: what it found in one sentence an arm, the numbers, and every task."""
+"""The report of an evaluation at a glance: what it found in one sentence an arm, and the numbers of each arm."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import get_args
 
 import streamlit as st
 
-from core.proof import ArmResult, Comparison, Effect, Report, TaskRow, Verdict
+from core.proof import ArmResult, Comparison, Effect, Report
 from core.workspace import Workspace
-from pages.parts import address, evaluation_charts, frame, measured, paging, safe, session, words
+from pages.parts import evaluation_charts, frame, measured, number_tables, safe, session, words
 from pages.parts.safe import Markup, joined, markup
 
-GROUPS = 3
-"""Groups of one arm and task that get a link: one a seed."""
-OUTCOMES: dict[str, str] = {
-    "": "all tasks",
-    "win": "better",
-    "loss": "worse",
-    "tie": "alike",
-    "unpaired": "not scored in both",
-    "in sample": "learned from",
-}
-TONES: dict[Verdict, tuple[str, str]] = {
-    "win": ("▲ better", "good"),
-    "loss": ("▼ worse", "bad"),
-    "tie": ("= alike", "quiet"),
-    "unpaired": ("not scored in both", "quiet"),
-    "in sample": ("learned from", "quiet"),
-}
+DRAWN = 40
+"""Differences that are said in a sentence and drawn; the table has all."""
 
 
 def lead(report: Report) -> str:
@@ -95,6 +79,7 @@ def found(report: Report) -> None:
         frame.note("It has one arm, so there is nothing to compare.")
         return
     frame.section(f"Against {baseline}", "paired by task, with 95 % intervals over tasks")
+    shown = _foremost(report.comparisons)
     safe.html(
         '<ul class="w-found-list">{lines}</ul>',
         lines=joined(
@@ -104,16 +89,25 @@ def found(report: Report) -> None:
                 chip=measured.chip(c.effect),
                 said=measured.say(c.arm, baseline, c.effect),
             )
-            for c in report.comparisons
+            for c in shown
         ),
     )
-    evaluation_charts.differences(
-        [(c.arm, c.effect) for c in report.comparisons], baseline, "evaluation_differences"
-    )
+    evaluation_charts.differences([(c.arm, c.effect) for c in shown], baseline, "evaluation_differences")
+    if len(shown) < len(report.comparisons):
+        frame.note(
+            f"The {len(shown)} largest of {len(report.comparisons):,} differences; the table has all of them."
+        )
     for comparison in report.comparisons:
         for flag in comparison.flags:
             measured.note(f"{comparison.arm}, look closer: {flag}")
     _effects(report.comparisons)
+
+
+def _foremost(comparisons: Sequence[Comparison]) -> Sequence[Comparison]:
+    """What is said and drawn: all, in their order, or the largest differences where there are too many."""
+    if len(comparisons) <= DRAWN:
+        return comparisons
+    return sorted(comparisons, key=lambda c: -abs(c.effect.mean or 0.0))[:DRAWN]
 
 
 EFFECTS = (
@@ -131,11 +125,11 @@ EFFECTS = (
 
 
 def _effects(comparisons: Sequence[Comparison]) -> None:
-    _table(EFFECTS, joined(_effect_row(c.arm, c.effect, c.in_sample) for c in comparisons))
+    number_tables.draw(EFFECTS, [_effect_row(c.arm, c.effect, c.in_sample) for c in comparisons])
 
 
 def _effect_row(name: str, effect: Effect, in_sample: int) -> Markup:
-    return _row(
+    return number_tables.row(
         ("", markup("{sign} <b>{name}</b>", sign=measured.SAID[measured.verdict(effect)][0], name=name)),
         ("num", words.number(effect.mean, 3, sign=True)),
         ("num", measured.span(effect).removeprefix("95 % ")),
@@ -171,21 +165,44 @@ def arms(report: Report) -> None:
         "The arms",
         f"Mean@k over tasks; pass@k is unbiased, a success is a reward of {report.threshold:g} or more",
     )
-    _table(ARMS, joined(_arm_row(arm) for arm in report.arms))
+    number_tables.draw(ARMS, [_arm_row(arm) for arm in report.arms])
     for arm in report.arms:
         if told := _beside(arm):
             frame.note(f"{arm.name}: {told}")
-    passes = [(a.name, a.pass_at) for a in report.arms if len(a.pass_at) > 1]
-    if passes:
+    if passes := [arm for arm in report.arms if len(arm.pass_at) > 1]:
         with st.expander("pass@k by k", icon=":material/show_chart:"):
-            evaluation_charts.curves(passes, "evaluation_passes")
+            _passes(passes)
+
+
+def _passes(arms: Sequence[ArmResult]) -> None:
+    """The curves of as many arms as can be told apart, and the numbers of all."""
+    ks = sorted({k for arm in arms for k in arm.pass_at})
+    first = (
+        sorted(arms, key=lambda a: -max(a.pass_at.values())) if len(arms) > evaluation_charts.CURVES else arms
+    )
+    evaluation_charts.curves(
+        [(a.name, a.pass_at) for a in first[: evaluation_charts.CURVES]], "evaluation_passes"
+    )
+    if len(arms) > evaluation_charts.CURVES:
+        frame.note(
+            f"The {evaluation_charts.CURVES} highest of {len(arms):,} arms; the table has all of them."
+        )
+    head = (("Arm", ""), *((f"@{k}", "num") for k in ks))
+    rows = [
+        number_tables.row(
+            ("", markup("<b>{name}</b>", name=arm.name)),
+            *(("num", words.number(arm.pass_at.get(k))) for k in ks),
+        )
+        for arm in arms
+    ]
+    number_tables.draw(head, rows)
 
 
 def _arm_row(arm: ArmResult) -> Markup:
     ks = list(arm.pass_at)
     most = ks[-1] if len(ks) > 1 else None
     tokens = arm.prompt_tokens + arm.completion_tokens
-    return _row(
+    return number_tables.row(
         ("", markup('<b>{name}</b><div class="w-note">{label}</div>', name=arm.name, label=arm.label)),
         ("num", words.number(arm.mean, 3)),
         ("num", words.number(arm.pass_at[1]) if 1 in arm.pass_at else ""),
@@ -214,187 +231,6 @@ def _beside(arm: ArmResult) -> str:
     return " ".join(part for part in parts if part)
 
 
-# --- more closely ---
-
-
-def closely(report: Report, one: Comparison) -> None:
-    """One comparison by domain, by seed, by right answer, and look by look."""
-    if one.content is not None:
-        frame.note(f"The content part of the scores alone: {measured.line(one.content)}.")
-    if len(one.by_domain) > 1:
-        frame.section("By domain")
-        safe.draw(measured.effects([*one.by_domain.items()]))
-        frame.note("An interval of one domain among many leaves out 0 now and then by chance.")
-    if len(one.by_seed) > 1:
-        frame.section("By seed")
-        safe.draw(measured.effects([(f"seed {seed}", effect) for seed, effect in one.by_seed.items()]))
-    if one.labels:
-        with st.expander(safe.label(f"By right answer ({len(one.labels)})"), icon=":material/rule:"):
-            _labels(one)
-    if one.looks:
-        with st.expander(
-            safe.label(f"Looks before the end ({len(one.looks)})"), icon=":material/visibility:"
-        ):
-            _looks(one, "below" if report.config.stop_when == "decided" else "above")
-
-
-def _labels(one: Comparison) -> None:
-    head = (("Domain", ""), ("Right answer", ""), ("Tasks", "num"), (one.baseline, "num"), (one.arm, "num"))
-    _table(
-        head,
-        joined(
-            _row(
-                ("", r.domain),
-                ("", safe.short(r.label, 80)),
-                ("num", f"{r.tasks:,}"),
-                ("num", words.number(r.baseline)),
-                ("num", words.number(r.arm)),
-            )
-            for r in one.labels
-        ),
-    )
-
-
-def _looks(one: Comparison, side: str) -> None:
-    head = (("After tasks", "num"), ("p", "num"), (f"Stops {side}", "num"), ("", ""))
-    _table(
-        head,
-        joined(
-            _row(
-                ("num", f"{look.tasks:,}"),
-                ("num", measured.chance(look.p)),
-                ("num", f"{look.threshold:.4f}"),
-                ("", "stopped" if look.stopped else ""),
-            )
-            for look in one.looks
-        ),
-    )
-
-
-# --- task by task ---
-
-
-def tasks(report: Report, one: Comparison) -> None:
-    """Every task of one comparison, the largest losses and gains first, with its groups in both arms."""
-    frame.section("Task by task", f"{one.arm} against {one.baseline}, the largest differences first")
-    counts = {v: sum(r.outcome == v for r in one.rows) for v in get_args(Verdict)}
-    options = ["", *(v for v, n in counts.items() if n)]
-    which = st.segmented_control(
-        "Tasks",
-        options,
-        default="",
-        required=True,
-        key="evaluation_show",
-        format_func=OUTCOMES.__getitem__,
-        bind="query-params",
-        label_visibility="collapsed",
-        wrap=True,
-    )
-    shown = [r for r in one.rows if which in ("", r.outcome)]
-    shown.sort(key=lambda r: (-abs(r.difference or 0.0), r.task_id))
-    first = paging.offset("evaluation_page", len(shown))
-    for row in shown[first : first + paging.PAGE]:
-        with st.container(gap="xxsmall"):
-            _task(report, one, row)
-
-
-def _task(report: Report, one: Comparison, row: TaskRow) -> None:
-    word, tone = TONES[row.outcome]
-    moved = "" if row.difference is None else f" {row.difference:+.2f}"
-    safe.html(
-        '<div class="w-card w-task-row"><div class="top"><span class="id">{task}</span>{chip}'
-        '<span class="w-chip quiet">{domain}</span><span class="end">{baseline} {a} → {arm} {b}</span></div>'
-        '<div class="text clamp" dir="auto">{question}</div></div>',
-        task=row.task_id,
-        chip=frame.chip(f"{word}{moved}", tone),
-        domain=row.domain,
-        baseline=one.baseline,
-        a=words.number(row.baseline),
-        arm=one.arm,
-        b=words.number(row.arm),
-        question=safe.short(row.question, 200),
-    )
-    sides = ((one.baseline, row.baseline_groups), (one.arm, row.arm_groups))
-    with st.container(horizontal=True, gap="small"):
-        for side, (name, ids) in enumerate(sides):
-            for group_id in ids[:GROUPS]:
-                if st.button(
-                    safe.label(f"{safe.short(name, 24)}: {group_id}"),
-                    key=f"evaluation_{side}_{group_id}",
-                    type="tertiary",
-                    icon=":material/scatter_plot:",
-                ):
-                    st.switch_page(
-                        "pages/learn/group.py",
-                        query_params={"id": group_id, **address.inside({"id": report.id})},
-                    )
-
-
-def chosen(report: Report) -> Comparison:
-    """The comparison that is looked at more closely; the address holds it."""
-    names = [c.arm for c in report.comparisons]
-    if len(names) == 1:
-        return report.comparisons[0]
-    name = st.selectbox(
-        "Look closely at",
-        names,
-        index=address.place(names, "evaluation_arm"),
-        key="evaluation_arm",
-        bind="query-params",
-        width=320,
-    )
-    return report.comparisons[names.index(name)]
-
-
-# --- what it was set to ---
-
-
-def settings(report: Report) -> None:
-    config = report.config
-    caps = [
-        f"{value:,} {name}"
-        for name, value in (("calls", config.max_calls), ("tokens", config.max_tokens_total))
-        if value is not None
-    ]
-    if config.max_cost_usd is not None:
-        caps.append(words.money(config.max_cost_usd))
-    frame.facts(
-        [
-            ("Tasks", f"{config.split}, {', '.join(config.domains) or 'all domains'}"),
-            (
-                "Tasks a domain",
-                f"{config.limit or 'all'}{f', after the first {config.skip}' if config.skip else ''}",
-            ),
-            ("Rollouts a task", config.samples),
-            ("Seeds", ", ".join(map(str, config.seeds))),
-            ("Endpoint", f"{config.endpoint} · {report.model}"),
-            ("Temperature", config.temperature),
-            ("Tokens a reply", config.max_tokens),
-            ("Reward", words.reward(config.reward)),
-            ("Tools", ", ".join(config.agent.tools) if config.agent else "none"),
-            (
-                "Looks",
-                f"after every {config.look_every} tasks, "
-                + ("for what is hopeless" if config.stop_when == "hopeless" else f"level {config.level:g}")
-                if config.look_every
-                else "none",
-            ),
-            ("Caps", ", ".join(caps) or "none"),
-        ]
-    )
-    for number, arm in enumerate(config.arms, 1):
-        if arm.lessons:
-            with st.expander(f"Lessons of arm {number:d}, {len(arm.lessons):d}"):
-                frame.note(arm.name)
-                for lesson in arm.lessons[:50]:
-                    safe.html(
-                        '<div class="w-strip"><span class="id">{domain}</span><span>{text}</span></div>',
-                        domain=lesson.domain,
-                        text=lesson.text,
-                    )
-    frame.note(report.method)
-
-
 def retry(ws: Workspace, report: Report) -> None:
     """Make up for rollouts that broke off, once it is done."""
     broke = sum(arm.errors for arm in report.arms if arm.run_ids and arm.calls_per_answer == 1)
@@ -410,24 +246,3 @@ def retry(ws: Workspace, report: Report) -> None:
     ):
         session.attempt(lambda: ws.jobs.requeue(report.id, session.me()))
         st.rerun()
-
-
-# --- tables ---
-
-
-def _table(head: Sequence[tuple[str, str]], rows: Markup) -> None:
-    top = joined(markup('<th class="{look}">{name}</th>', look=look, name=name) for name, look in head)
-    safe.html(
-        '<div class="w-scroll"><table class="w-table w-wide"><tr>{top}</tr>{rows}</table></div>',
-        top=top,
-        rows=rows,
-    )
-
-
-def _row(*cells: tuple[str, object]) -> Markup:
-    return markup(
-        "<tr>{cells}</tr>",
-        cells=joined(
-            markup('<td class="{look}">{value}</td>', look=look, value=value) for look, value in cells
-        ),
-    )

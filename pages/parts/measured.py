@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import streamlit as st
+
 from core.proof import Effect, EvaluationFilter, Measured
 from core.workspace import Workspace
 from pages.parts import frame, safe, words
@@ -100,8 +102,16 @@ def of(ws: Workspace, subject: str) -> list[Measured]:
 
 def shown(found: Sequence[Measured], key: str) -> None:
     """Each measurement with its interval, its sample size and a way to its evaluation."""
-    most = reach([one.effect for one in found[:SHOWN]])
-    for one in found[:SHOWN]:
+    _cards(found[:SHOWN], key)
+    if earlier := found[SHOWN:]:
+        said = words.plural(len(earlier), "earlier measurement")
+        with st.expander(safe.label(said), icon=":material/history:"):
+            _cards(earlier, key)
+
+
+def _cards(found: Sequence[Measured], key: str) -> None:
+    most = reach([one.effect for one in found])
+    for one in found:
         frame.way(
             f"measured_{key}_{one.evaluation_id}",
             _card(one, most),
@@ -110,8 +120,6 @@ def shown(found: Sequence[Measured], key: str) -> None:
             look="w-card",
             id=one.evaluation_id,
         )
-    if len(found) > SHOWN:
-        frame.note(f"and {words.plural(len(found) - SHOWN, 'earlier measurement')}")
 
 
 def _card(one: Measured, most: float) -> Markup:
@@ -141,8 +149,8 @@ def _card(one: Measured, most: float) -> Markup:
 
 
 def under_way(ws: Workspace, subject: str) -> bool:
-    """Draw the evaluations that measure something now; gives whether there are any."""
-    found, _ = ws.store.evaluations.page(EvaluationFilter(state="active", text=subject), limit=3)
+    """Draw the newest evaluations that measure a lesson or a proposal now; gives whether there are any."""
+    found, _ = ws.store.evaluations.page(EvaluationFilter(state="active", subject=subject), limit=3)
     for row in found:
         content = markup(
             '<div class="w-measured"><div class="top"><span class="id">{id}</span>{chip}<span class="end">'

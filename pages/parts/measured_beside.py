@@ -22,7 +22,7 @@ def proposal(ws: Workspace, item: Proposal) -> None:
         return
     frame.section("Measured effect", "with it against without it, on trial tasks")
     measured.shown(found, item.id)
-    busy = measured.under_way(ws, f"with {item.id}")
+    busy = measured.under_way(ws, item.id)
     if not found and not busy:
         frame.note("Not measured yet.")
     if can and measured_form.opener("Measure on trial tasks", item.id, "proposal"):
@@ -39,7 +39,7 @@ def lesson(ws: Workspace, one: Experience) -> None:
         return
     frame.section("Measured effect", "its version with it against without it, on trial tasks")
     measured.shown(found, one.id)
-    busy = measured.under_way(ws, f"without {one.id}")
+    busy = measured.under_way(ws, one.id)
     if not found and not busy:
         frame.note("Not measured yet.")
     if live and measured_form.opener("Measure it: leave it out", one.id, "lesson"):

@@ -13,12 +13,11 @@ from core.settings import RewardConfig, RunConfig
 from core.workspace import Workspace
 from core.workspace.evaluating import ARM_SETTINGS
 from core.workspace.evaluating import EvaluationPlan as Plan
-from pages.parts import frame, safe, session, words
+from core.workspace.trial_gate import LEAST_TASKS, SAMPLES
+from pages.parts import evaluation_plan, frame, safe, session, words
 from pages.parts.guard import red_line
 
 OPEN = "w_measure"
-TASKS, SAMPLES = 40, 4
-"""What the gate takes at least."""
 CAPS = ("max_calls", "max_tokens_total", "max_cost_usd")
 
 Of = Callable[[EvaluationConfig], EvaluationConfig]
@@ -57,7 +56,9 @@ def panel(ws: Workspace, of: Of, run_id: str | None, purpose: Purpose, key: str)
     with st.container(border=True, key=f"measure_panel_{key}"):
         narrow = key == "queue"  # it stands in the rail
         one, two, three = (st.container() for _ in range(3)) if narrow else st.columns(3)
-        limit = one.number_input("Trial tasks a domain, at most", 1, None, TASKS, key=f"measure_tasks_{key}")
+        limit = one.number_input(
+            "Trial tasks a domain, at most", 1, None, LEAST_TASKS, key=f"measure_tasks_{key}"
+        )
         samples = two.number_input("Rollouts a task", 1, 64, SAMPLES, key=f"measure_samples_{key}")
         calls = three.number_input(
             "Calls, at most", 0, None, None, key=f"measure_calls_{key}", placeholder="no cap"
@@ -66,7 +67,7 @@ def panel(ws: Workspace, of: Of, run_id: str | None, purpose: Purpose, key: str)
             base = usual(ws, run_id).model_copy(
                 update={"limit": limit, "samples": samples, "max_calls": calls}
             )
-            plan = ws.evaluating.plan(of(base))
+            plan = evaluation_plan.outlook(ws, of(base)).plan
         except WinnowError as e:
             red_line(e)
             return
@@ -88,8 +89,8 @@ def _said(plan: Plan) -> None:
         f"{words.plural(tasks, 'trial task')}, {words.plural(len(plan.config.arms), 'arm')}, {plan.rollouts:,} "
         f"rollouts with {plan.model}. Nothing is approved or published by it."
     )
-    if tasks < TASKS:
-        frame.note(f"Fewer than {TASKS} tasks tell only large effects: the interval will be wide.")
+    if tasks < LEAST_TASKS:
+        frame.note(f"Fewer than {LEAST_TASKS} tasks tell only large effects: the interval will be wide.")
     for note in plan.notes:
         frame.note(note)
 

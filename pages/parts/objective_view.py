@@ -31,9 +31,13 @@ def draw(found: Policy) -> None:
         ]
     )
     frame.note(_said(found))
-    moved = [m for m in found.moves if m.kl_k3 is not None][:TASKS]
+    moved = sorted((m for m in found.moves if m.kl_k3 is not None), key=lambda m: -(m.kl_k3 or 0.0))
     if moved:
-        _chart(sorted(moved, key=lambda m: -(m.kl_k3 or 0.0)))
+        _chart(moved[:TASKS])
+        if len(moved) > TASKS:
+            frame.note(
+                f"The {TASKS} that are moved furthest, of {len(moved):,} tasks; the table has all of them."
+            )
         with st.expander("Task by task", icon=":material/list:"):
             _table(moved)
     for reason, n in found.unscored.items():

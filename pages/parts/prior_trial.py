@@ -7,6 +7,7 @@ import streamlit as st
 from core.experience import GENERAL
 from core.workspace import Workspace
 from core.workspace.priors import Prior
+from core.workspace.trial_gate import LEAST_TASKS, SAMPLES
 from pages.parts import alongside, frame, measured, safe, session, words
 from pages.parts.safe import joined, markup
 
@@ -70,7 +71,7 @@ def draw(ws: Workspace, prior: Prior) -> None:
         alongside.begin(ws, key, *command, within_s=WITHIN_S)
     frame.note(
         f"Not tried yet, and what winners say is not always a help. It takes {words.plural(trial, 'trial task')}, "
-        "4 rollouts of each with it, 4 without; a domain needs 40 tasks to pass. "
+        f"{SAMPLES} rollouts of each with it, {SAMPLES} without; a domain needs {LEAST_TASKS} tasks to pass. "
         "That may take minutes, and goes on where it was stopped. What helped is kept as a prior of its own."
     )
     alongside.in_a_terminal(*command)

@@ -3,7 +3,10 @@
 import streamlit as st
 
 from pages.parts import (
+    evaluation_closely,
     evaluation_live,
+    evaluation_settings,
+    evaluation_tasks,
     evaluation_view,
     evaluations,
     frame,
@@ -48,9 +51,9 @@ view = st.segmented_control(
 )
 match view:
     case "Settings":
-        evaluation_view.settings(report)
+        evaluation_settings.draw(report)
     case "Tasks" if report.comparisons:
-        evaluation_view.tasks(report, evaluation_view.chosen(report))
+        evaluation_tasks.draw(report, evaluation_closely.chosen(report))
     case "Tasks":
         frame.note("It has one arm, so there is nothing to compare.")
     case _:
@@ -58,4 +61,4 @@ match view:
         evaluation_view.arms(report)
         if report.comparisons:
             frame.section("More closely")
-            evaluation_view.closely(report, evaluation_view.chosen(report))
+            evaluation_closely.draw(report, evaluation_closely.chosen(report))

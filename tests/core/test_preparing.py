@@ -11,6 +11,7 @@ from core.proof import EVALUATION_STATES, Arm, EvaluationConfig, EvaluationFilte
 from core.store.evaluations import STATES
 from core.workspace import Workspace
 from core.workspace.preparing import BETWEEN, WITHIN, expected, lessons_of, size
+from tests.core.test_evaluation_effects import add_proposals
 from tests.make import add_stub, add_tasks, make_tasks, publish
 from tests.stub_server import StubServer
 
@@ -108,6 +109,19 @@ def test_evaluations_are_found_by_state_split_purpose_arm_and_id(workspace: Work
     assert ids(state="interrupted") == [second.id, first.id]
     workspace.jobs.enqueue(first.id, "ann")
     assert (ids(state="active"), ids(state="interrupted")) == ([first.id], [second.id])
+
+
+def test_what_measures_a_proposal_is_found_by_its_id_and_not_by_part_of_it(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(3, split="trial"))
+    ids = add_proposals(workspace, *(f"Answer with {n} alone." for n in range(10)))
+    longer = f"{ids[0]}0"
+    own = Arm(name=f"with {longer}", kind="with", proposal_ids=(ids[1],))
+    workspace.evaluating.start(plan_of(workspace, NONE, own), "ann")
+
+    def measuring(subject: str) -> int:
+        return workspace.store.evaluations.page(EvaluationFilter(subject=subject))[1]
+
+    assert (measuring(ids[1]), measuring(ids[0]), measuring(longer)) == (1, 0, 0)
 
 
 def test_the_stamp_of_an_evaluation_changes_with_what_it_says(workspace: Workspace) -> None:

@@ -419,6 +419,44 @@ def test_a_collapse_is_shown_beside_the_better_total(seated: Workspace) -> None:
     assert "version 2, look closer: The label x fell." in html(sound(page))
 
 
+def test_of_very_many_differences_the_largest_are_drawn_and_it_is_said_where_the_others_are(
+    proved: Workspace,
+) -> None:
+    report = proved.evaluating.report("EV1")
+    one = report.comparisons[0]
+    many = tuple(
+        one.model_copy(update={"arm": f"arm {n}", "effect": one.effect.model_copy(update={"mean": n / 500})})
+        for n in range(50)
+    )
+    told = report.model_copy(update={"comparisons": many}).model_dump_json()
+    page = sound(AppTest.from_function(_draw_found, args=(told,), default_timeout=30).run())
+    drawn = json.loads(page.get("plotly_chart")[0].proto.spec)["data"][0]
+    assert (max(drawn["x"]), len(drawn["x"])) == (49 / 500, 40)
+    assert "The 40 largest of 50 differences; the table has all of them." in text(page)
+    assert all(f"<b>arm {n}</b>" in html(page) for n in range(50))
+
+
+def test_of_very_many_curves_the_highest_are_drawn_and_the_table_has_all(proved: Workspace) -> None:
+    report = proved.evaluating.report("EV1")
+    arms = tuple(
+        report.arms[0].model_copy(update={"name": f"arm {n}", "pass_at": {1: 0.1, 4: n / 10}})
+        for n in range(9)
+    )
+    told = report.model_copy(update={"arms": arms}).model_dump_json()
+    page = sound(AppTest.from_function(_draw_arms, args=(told,), default_timeout=30).run())
+    drawn = json.loads(page.get("plotly_chart")[0].proto.spec)["data"]
+    assert [curve["name"] for curve in drawn] == [f"arm {n}" for n in range(8, 2, -1)]
+    assert "The 6 highest of 9 arms; the table has all of them." in text(page)
+    assert "arm 0 0.10 0.00" in text(page)
+
+
+def _draw_arms(report: str) -> None:
+    from core.proof import Report
+    from pages.parts import evaluation_view
+
+    evaluation_view.arms(Report.model_validate_json(report))
+
+
 def _draw_found(report: str) -> None:
     from core.proof import Report
     from pages.parts import evaluation_view
