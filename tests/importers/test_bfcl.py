@@ -58,6 +58,23 @@ def test_a_score_file_of_another_number_of_results_is_told(tmp_path: Path) -> No
     assert remark.startswith("The score file counts 2 results and the file holds 1")
 
 
+def test_what_a_score_file_of_fewer_results_does_not_list_is_ungraded(tmp_path: Path) -> None:
+    _write(tmp_path / "BFCL_v4_simple_score.json", SUMMARY, failure(1))
+    path = _results(tmp_path, line(0), line(1), line(2))
+    assert [a.scores["valid"].value for a in attempts_of(FORM, path)] == [None, 0.0, None]
+    [remark] = remarks_of(FORM, path)
+    assert remark.endswith(
+        "the file holds 3: what the score file does not list as failed is ungraded, for some were not scored."
+    )
+
+
+def test_a_result_that_was_written_twice_is_one_for_the_score_file(tmp_path: Path) -> None:
+    _write(tmp_path / "BFCL_v4_simple_score.json", SUMMARY, failure(1))
+    path = _results(tmp_path, line(0), line(1), line(1))
+    assert [a.scores["valid"].value for a in attempts_of(FORM, path)] == [1.0, 0.0, 0.0]
+    assert remarks_of(FORM, path) == []
+
+
 def test_a_call_without_a_log_is_no_success(tmp_path: Path) -> None:
     [attempt] = attempts_of(FORM, _results(tmp_path, line(3)))
     assert [(s.tool, s.parameters, s.output, s.success) for s in attempt.trajectory.steps] == [

@@ -97,6 +97,19 @@ def test_a_branch_that_is_taken_up_again_is_whole(tmp_path: Path) -> None:
     assert [m.content for m in attempt.trajectory.messages] == ["Begin.", "Yes.", "One way.", "On it."]
 
 
+def test_a_first_message_that_was_taken_back_is_not_the_task(tmp_path: Path) -> None:
+    it = Session()
+    it.user("Wrong task.")
+    it.calls("a")
+    it.last = None
+    it.user("Right task.")
+    it.say("Good.")
+    attempt = only(tmp_path, it)
+    assert attempt.question == "Right task."
+    assert [m.content for m in attempt.trajectory.messages] == ["Right task.", "Good."]
+    assert (attempt.trajectory.steps, attempt.usage.calls, attempt.metadata["turns_taken_back"]) == ((), 2, 1)
+
+
 def test_a_damaged_entry_breaks_no_session(tmp_path: Path) -> None:
     it = Session()
     it.user("Begin.")

@@ -3,7 +3,8 @@ r"""Results of the Berkeley Function-Calling Leaderboard: `result/<model>/**/BFC
     {"id": "simple_0", "result": [{"area": "{\"base\": 10}"}], "input_token_count": 120, "latency": 0.8}
 
 1. One result a line. The score file (`score/<model>/**/BFCL_v4_<category>_score.json`) lists what failed: a result that
-   it does not list is right, where there is such a file; without one nothing is graded.
+   it does not list is right, where there is such a file; without one nothing is graded. Where it counts fewer results
+   than there are, nobody knows which of those that it does not list were scored: they are ungraded.
 2. `result` is the calls of one turn, or a list of turns of steps of calls. Where `inference_log` is there it tells the
    conversation with the results of the tools; without it no call has a result.
 3. Neither file holds the questions, but for the log: they are taken from the log, or from the data set
@@ -49,14 +50,13 @@ class Bfcl:
     def read(self, opened: Opened) -> Iterator[Found]:
         model, scores = _model_of(opened.path), _Scores(opened)
         questions = _questions(opened)
-        results = 0
         for piece in objects_of(opened):
-            if isinstance(piece, Aside):
-                yield piece
-                continue
-            results += 1
-            yield _attempt(piece, model, scores, questions)
-        yield from scores.remarks(results)
+            yield piece if isinstance(piece, Aside) else _attempt(piece, model, scores, questions)
+        yield from scores.remarks()
+
+
+def _id(value: dict[str, Any]) -> str:
+    return as_text(value.get("id"))
 
 
 def _stem(opened: Opened) -> str:
@@ -76,26 +76,37 @@ class _Scores:
         path = opened.beside(*_places(opened.path, f"{_stem(opened)}_score.json"))
         self.there = path is not None
         self.total: int | None = None
+        self.results = 0
+        """Different ids in the results."""
         self._failed: dict[str, str] = {}
         for piece in objects_of(Opened(path)) if path else ():
             if isinstance(piece, Piece) and "valid" in piece.value:
-                self._failed[as_text(piece.value.get("id"))] = _kind(piece.value)
+                self._failed[_id(piece.value)] = _kind(piece.value)
             elif isinstance(piece, Piece):
                 self.total = as_int(piece.value.get("total_count"))
+        if self.total is not None:
+            self.results = len({_id(p.value) for p in objects_of(opened) if isinstance(p, Piece)})
 
     def of(self, own: str) -> tuple[Seen, str]:
         """The score of a result, and why it failed."""
         if not self.there:
             return Seen(), ""
-        return Seen(value=0.0 if own in self._failed else 1.0), self._failed.get(own, "")
+        if own in self._failed:
+            return Seen(value=0.0), self._failed[own]
+        return Seen(value=None if self._leaves_some_out else 1.0), ""
 
-    def remarks(self, results: int) -> Iterator[Remark]:
+    @property
+    def _leaves_some_out(self) -> bool:
+        return self.total is not None and self.total < self.results
+
+    def remarks(self) -> Iterator[Remark]:
         if not self.there:
             yield Remark(text="There is no score file beside the results: nothing is graded.")
-        elif self.total is not None and self.total != results:
+        elif self.total is not None and self.total != self.results:
+            rest = "is ungraded, for some were not scored" if self._leaves_some_out else "counts as right"
             yield Remark(
-                text=f"The score file counts {self.total} results and the file holds {results}: what the score file "
-                "does not list as failed counts as right, which holds only for what was scored."
+                text=f"The score file counts {self.total} results and the file holds {self.results}: what the score "
+                f"file does not list as failed {rest}."
             )
 
 
@@ -120,15 +131,13 @@ def _questions(opened: Opened) -> dict[str, Any]:
     path = opened.beside(f"{_stem(opened)}.json")
     pieces = objects_of(Opened(path)) if path else iter(())
     return {
-        as_text(p.value.get("id")): p.value["question"]
-        for p in pieces
-        if isinstance(p, Piece) and "question" in p.value
+        _id(p.value): p.value["question"] for p in pieces if isinstance(p, Piece) and "question" in p.value
     }
 
 
 def _attempt(piece: Piece, model: str, scores: _Scores, questions: dict[str, Any]) -> Attempt | Aside:
     value = piece.value
-    own = as_text(value.get("id"))
+    own = _id(value)
     if not own or "result" not in value:
         return set_aside(piece.place, "it has no id or no result", as_said(value))
     result = value["result"]

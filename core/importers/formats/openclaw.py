@@ -91,6 +91,12 @@ def _is_message(record: dict[str, Any]) -> bool:
     )
 
 
+def _begins_anew(entry: dict[str, Any]) -> bool:
+    """Whether a person took back even the first message; other entries without one before them are damaged."""
+    before = entry.get("parentId", "")
+    return before is None and bool(entry.get("id")) and at(entry, "message", "role") == "user"
+
+
 @dataclass
 class _Session:
     """Takes the entries of one session."""
@@ -107,10 +113,12 @@ class _Session:
         own = as_text(entry.get("id")) or f"#{len(self.entries)}"
         before = as_text(entry.get("parentId"))
         self.compactions += kind == "compaction"
-        if before and self.path and before != self.path[-1] and before in self.entries:
-            self._go_back(before)
         if own in self.entries:
             return  # the same entry once more
+        if before and self.path and before != self.path[-1] and before in self.entries:
+            self._go_back(before)
+        elif _begins_anew(entry):
+            self._leave(set(self.path), [])
         self.entries[own] = entry
         self.path.append(own)
 
@@ -123,8 +131,11 @@ class _Session:
         gone = set(self.path) - set(kept)
         if before in gone or not set(self.path) & set(kept):
             return  # the line between them is damaged
+        self._leave(gone, kept[::-1])
+
+    def _leave(self, gone: set[str], path: list[str]) -> None:
         self.taken_back += sum(at(self.entries[g], "message", "role") == "user" for g in gone)
-        self.path = kept[::-1]
+        self.path = path
 
     def found(self, *, ends: bool) -> Attempt | Remark:
         turns = [t for e in self.path if (t := as_dict(self.entries[e].get("message")))]
