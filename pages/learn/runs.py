@@ -3,20 +3,14 @@
 import streamlit as st
 
 from core.rollout import RUN_STATES, SPLITS, RunFilter
-from pages.parts import frame, paging, run_lines, session
+from pages.parts import frame, list_filter, paging, run_lines, session
+from pages.parts.list_filter import STATES, Choice
 
 PAGE = 25
-FILTERS = ("run_state", "run_of", "run_text")
-STATES = {
-    "": "all",
-    "active": "at work or queued",
-    "paused": "paused",
-    "review": "waits for review",
-    "done": "done",
-    "failed": "failed",
-    "cancelled": "cancelled",
-    "interrupted": "interrupted",
-}
+CHOICES = (
+    Choice("State", "state", RUN_STATES, STATES, 190),
+    Choice("Split", "of", SPLITS, {}, 130),
+)
 
 ws = session.workspace()
 frame.page(
@@ -45,40 +39,10 @@ if not ws.store.runs.count():
     st.stop()
 
 
-def clear() -> None:
-    for key in FILTERS:
-        session.put(key, "")
-
-
 def filters() -> RunFilter:
     """Which runs are listed; the address holds it."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        text = st.text_input(
-            "Search",
-            key="run_text",
-            bind="query-params",
-            placeholder="Model, file, or an id",
-            max_chars=200,
-            width=260,
-        )
-        state = st.selectbox(
-            "State",
-            ["", *RUN_STATES],
-            key="run_state",
-            format_func=STATES.__getitem__,
-            bind="query-params",
-            width=190,
-        )
-        split = st.selectbox(
-            "Split",
-            ["", *SPLITS],
-            key="run_of",
-            format_func=lambda s: s or "all",
-            bind="query-params",
-            width=130,
-        )
-        if text or state or split:
-            st.button("Clear", key="run_clear", type="tertiary", on_click=clear)
+        text, (state, split) = list_filter.draw("run", "Model, file, or an id", CHOICES)
         st.space("stretch")
         recorded()
         if st.button("New run", key="new_run", type="primary", icon=":material/add:"):

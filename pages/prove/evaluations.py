@@ -5,19 +5,15 @@ from typing import get_args
 import streamlit as st
 
 from core.proof import EVALUATION_STATES, EvaluationFilter, Held, Purpose
-from pages.parts import evaluations, frame, measured_alarm, paging, session
+from pages.parts import evaluations, frame, list_filter, measured_alarm, paging, session
+from pages.parts.list_filter import STATES, Choice
 
 PAGE = 10
-FILTERS = ("eval_state", "eval_of", "eval_for", "eval_text")
-STATES = {
-    "": "all",
-    "active": "at work or queued",
-    "paused": "paused",
-    "done": "done",
-    "failed": "failed",
-    "cancelled": "cancelled",
-    "interrupted": "interrupted",
-}
+CHOICES = (
+    Choice("State", "state", EVALUATION_STATES, STATES, 170),
+    Choice("Split", "of", get_args(Held), {}, 110),
+    Choice("For", "for", get_args(Purpose), evaluations.PURPOSES, 170),
+)
 
 ws = session.workspace()
 frame.page(
@@ -42,48 +38,10 @@ if not ws.store.evaluations.page(limit=0)[1]:
     st.stop()
 
 
-def clear() -> None:
-    for key in FILTERS:
-        session.put(key, "")
-
-
 def filters() -> EvaluationFilter:
     """Which evaluations are listed; the address holds it."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        text = st.text_input(
-            "Search",
-            key="eval_text",
-            bind="query-params",
-            placeholder="Model, arm, or an id",
-            max_chars=200,
-            width=220,
-        )
-        state = st.selectbox(
-            "State",
-            ["", *EVALUATION_STATES],
-            key="eval_state",
-            format_func=STATES.__getitem__,
-            bind="query-params",
-            width=170,
-        )
-        split = st.selectbox(
-            "Split",
-            ["", *get_args(Held)],
-            key="eval_of",
-            format_func=lambda s: s or "all",
-            bind="query-params",
-            width=110,
-        )
-        purpose = st.selectbox(
-            "For",
-            ["", *get_args(Purpose)],
-            key="eval_for",
-            format_func=lambda p: evaluations.PURPOSES[p] if p else "all",
-            bind="query-params",
-            width=170,
-        )
-        if text or state or split or purpose:
-            st.button("Clear", key="eval_clear", type="tertiary", on_click=clear)
+        text, (state, split, purpose) = list_filter.draw("eval", "Model, arm, or an id", CHOICES)
         st.space("stretch")
         if st.button("New evaluation", key="new_evaluation", type="primary", icon=":material/add:"):
             frame.go("pages/prove/new_evaluation.py")
