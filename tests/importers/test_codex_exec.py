@@ -99,6 +99,41 @@ def test_calls_of_other_kinds_are_steps(tmp_path: Path) -> None:
     assert attempt.trajectory.steps[3].parameters == {"query": "weather"}
 
 
+def test_calls_of_sub_agents_and_a_plan_are_read(tmp_path: Path) -> None:
+    asked = {"prompt": "Look.", "sender_thread_id": "t", "receiver_thread_ids": ["u"]}
+    states = {"u": {"status": "completed", "message": "Seen."}}
+    attempt = only(
+        tmp_path,
+        item(
+            "completed",
+            "a",
+            "collab_tool_call",
+            tool="wait",
+            agents_states=states,
+            status="completed",
+            **asked,
+        ),
+        {"type": "item.plan.delta", "item_id": "b", "delta": "First"},
+        item("completed", "b", "plan", text="First this, then that."),
+    )
+    [step] = attempt.trajectory.steps
+    assert (step.tool, step.success, json.loads(step.output)) == ("wait", True, states)
+    assert step.parameters == {"prompt": "Look.", "receiver_thread_ids": ["u"]}
+    assert attempt.trajectory.answer == "First this, then that."
+    assert remarks_of(FORM, tmp_path / "run.jsonl") == []
+
+
+def test_a_thread_that_was_resumed_is_one_attempt(tmp_path: Path) -> None:
+    again = [
+        *HEAD,
+        command("completed", "a", 1, "two"),
+        {"type": "turn.completed", "usage": {"input_tokens": 30}},
+    ]
+    attempt = only(tmp_path, command("completed", "a", 0, "one"), *again)
+    assert [(s.output, s.success) for s in attempt.trajectory.steps] == [("one", True), ("two", False)]
+    assert (attempt.usage.calls, attempt.usage.prompt_tokens) == (2, 30)
+
+
 def test_a_turn_that_failed_last_is_an_infrastructure_error_and_a_notice_is_none(tmp_path: Path) -> None:
     notice = {"type": "error", "message": "retrying"}
     failed = {"type": "turn.failed", "error": {"message": "401 Unauthorized"}}

@@ -6,6 +6,9 @@
    "completed" is said only of what went well.
 3. The tokens at the end of a turn are those of the whole thread so far: the last ones count.
 4. A turn that failed last is an infrastructure error; a single `error` is only a notice of a new try.
+5. A thread that was resumed goes on, though its items are numbered from 0 again.
+
+Source: `ThreadEvent` of openai/codex (`codex-rs/exec/src/exec_events.rs`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ from core.importers.opened import Opened
 from core.rollout import Trajectory, Usage
 
 _ITEMS = ("item.started", "item.updated", "item.completed")
-_EVENTS = {"thread.started", "turn.started", "turn.completed", "turn.failed", "error", *_ITEMS}
+_EVENTS = {
+    *("thread.started", "turn.started", "turn.completed", "turn.failed", "error", "item.plan.delta"),
+    *_ITEMS,
+}
 _NO_STEPS = {"todo_list", "error"}
 
 
@@ -49,9 +55,13 @@ class CodexExec:
             elif kind not in _EVENTS:
                 yield Remark(text=f"Events of type {kind[:40]!r} are not known and were left out.")
             elif kind == "thread.started":
+                own = as_text(line.value.get("thread_id"))
+                if thread is not None and own and own == thread.own:
+                    thread.parts += 1
+                    continue
                 if thread is not None:
                     yield thread.attempt(opened)
-                thread = _Thread(line.place, as_text(line.value.get("thread_id")))
+                thread = _Thread(line.place, own)
             else:
                 thread = thread or _Thread(line.place)
                 thread.take(kind, line.value)
@@ -67,6 +77,8 @@ class _Thread:
 
     place: str
     own: str = ""
+    parts: int = 1
+    """How often it was started or resumed."""
     items: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The last word of each item, in the order in which they started."""
     used: dict[str, Any] = field(default_factory=dict)
@@ -76,7 +88,7 @@ class _Thread:
     def take(self, kind: str, event: dict[str, Any]) -> None:
         if kind in _ITEMS:
             item = as_dict(event.get("item"))
-            self.items[as_text(item.get("id")) or f"#{len(self.items)}"] = item
+            self.items[f"{self.parts}/{as_text(item.get('id')) or len(self.items)}"] = item
         elif kind == "turn.started":
             self.turns += 1
             self.error = None
@@ -108,7 +120,7 @@ class _Thread:
 def _parts_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """An item as items of a response: a message, a thought, or a call with its result."""
     kind, own, status = (as_text(item.get(k)) for k in ("type", "id", "status"))
-    if kind == "agent_message":
+    if kind in ("agent_message", "plan"):
         yield {"type": "message", "role": "assistant", "content": item.get("text")}
     elif kind == "reasoning":
         yield {"type": "reasoning", "content": [{"type": "reasoning", "text": as_text(item.get("text"))}]}
@@ -132,5 +144,8 @@ def _call_of(kind: str, item: dict[str, Any]) -> tuple[str, Any, Any]:
         return as_text(item.get("tool")), item.get("arguments"), output
     if kind == "file_change":
         return "apply_patch", {"changes": item.get("changes")}, ""
+    if kind == "collab_tool_call":  # of a sub-agent: its own thread is not in the file
+        given = {k: item.get(k) for k in ("prompt", "receiver_thread_ids")}
+        return as_text(item.get("tool")), given, item.get("agents_states")
     given = {k: v for k, v in item.items() if k not in ("id", "type", "status")}
     return kind, given, None
