@@ -54,14 +54,15 @@ _ROLES: dict[str, Literal["system", "user", "assistant", "tool"]] = {
 }
 """Every other role is somebody who speaks to the agent: a user."""
 
-_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "toolcall", "tool-call"}
+_CALLS = {
+    *("tool_use", "server_tool_use", "mcp_tool_use"),
+    *("tool_call", "server_tool_call", "toolcall", "tool-call"),
+}
 _RESULTS = {
-    "tool_result",
-    "mcp_tool_result",
-    "web_search_tool_result",
-    "code_execution_tool_result",
-    "tool_call_response",
-    "tool-result",
+    *("tool_result", "mcp_tool_result", "web_search_tool_result", "web_fetch_tool_result"),
+    *("code_execution_tool_result", "bash_code_execution_tool_result"),
+    *("text_editor_code_execution_tool_result", "tool_search_tool_result"),
+    *("tool_call_response", "server_tool_call_response", "tool-result"),
 }
 _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "thought"}
 _MEDIA = {
@@ -73,8 +74,8 @@ _BLOCKS = _TEXTS | _CALLS | _RESULTS | _THOUGHTS | _MEDIA
 
 _CALL_IDS = ("call_id", "toolCallId", "tool_call_id", "id")
 _RESULT_IDS = ("tool_call_id", "tool_use_id", "call_id", "toolCallId")
-_ARGUMENTS = ("arguments", "input", "args", "parameters", "action", "code")
-_OUTPUTS = ("output", "content", "result", "response")
+_ARGUMENTS = ("arguments", "input", "args", "parameters", "action", "code", "server_tool_call")
+_OUTPUTS = ("output", "content", "result", "response", "server_tool_call_response")
 
 _SHOWN = json.JSONEncoder(ensure_ascii=False)
 
@@ -506,6 +507,11 @@ def _flag_of(item: dict[str, Any]) -> bool | None:
             return value
     if isinstance(item.get("error"), str | dict) and item["error"]:
         return True
+    inner = item.get("content")
+    if isinstance(inner, dict) and as_text(inner.get("type")).endswith(
+        "_error"
+    ):  # of a tool of Anthropic's own
+        return True
     return True if item.get("status") in ("error", "failed") else None
 
 
@@ -520,10 +526,10 @@ def _reason_of(item: dict[str, Any]) -> str:
 
 
 def _code_of(item: dict[str, Any]) -> Any:
-    for holder in (item, item.get("details"), item.get("metadata")):
+    for holder in (item, item.get("details"), item.get("metadata"), item.get("content")):
         if (
             isinstance(holder, dict)
-            and (code := _first(holder, ("exit_code", "exitCode", "returncode"))) is not None
+            and (code := _first(holder, ("exit_code", "exitCode", "returncode", "return_code"))) is not None
         ):
             return code
     return None

@@ -251,6 +251,48 @@ def test_a_servers_own_tool_carries_its_result_in_the_call() -> None:
     assert (step.tool, step.output) == ("search", "found")
 
 
+def test_tools_of_the_provider_tell_their_success_in_the_content_of_the_result() -> None:
+    ran = {"type": "bash_code_execution_result", "stdout": "", "stderr": "no", "return_code": 1}
+    fetched = {"type": "web_fetch_tool_result_error", "error_code": "unavailable"}
+    blocks = [
+        {"type": "server_tool_use", "id": "a", "name": "bash", "input": {"command": "x"}},
+        {"type": "bash_code_execution_tool_result", "tool_use_id": "a", "content": ran},
+        {"type": "server_tool_use", "id": "b", "name": "bash", "input": {"command": "y"}},
+        {"type": "bash_code_execution_tool_result", "tool_use_id": "b", "content": {**ran, "return_code": 0}},
+        {"type": "server_tool_use", "id": "c", "name": "web_fetch", "input": {"url": "z"}},
+        {"type": "web_fetch_tool_result", "tool_use_id": "c", "content": fetched},
+        {"type": "text", "text": "Done."},
+    ]
+    read = conversation([{"role": "assistant", "content": blocks}])
+    assert [(s.tool, s.success, s.told_by) for s in read.steps] == [
+        ("bash", False, "exit code"),
+        ("bash", True, "exit code"),
+        ("web_fetch", False, "flag"),
+    ]
+    assert (read.answer, read.orphans) == ("Done.", 0)
+
+
+def test_parts_of_a_server_s_own_tool_are_a_call_and_its_result() -> None:
+    parts = [
+        {
+            "type": "server_tool_call",
+            "id": "a",
+            "name": "search",
+            "server_tool_call": {"type": "web", "query": "x"},
+        },
+        {
+            "type": "server_tool_call_response",
+            "id": "a",
+            "server_tool_call_response": {"type": "web", "hits": 2},
+        },
+        {"type": "text", "content": "Found."},
+    ]
+    read = conversation([{"role": "assistant", "parts": parts}])
+    [step] = read.steps
+    assert (step.tool, step.parameters) == ("search", {"type": "web", "query": "x"})
+    assert (json.loads(step.output), read.answer) == ({"type": "web", "hits": 2}, "Found.")
+
+
 def test_pictures_become_marks_and_their_bytes_are_not_kept() -> None:
     inline = "data:image/png;base64," + "QUJD" * 500
     content = [
