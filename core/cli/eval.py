@@ -14,7 +14,7 @@ from core.cli.run_options import given, read_options
 from core.errors import InputError, WinnowError
 from core.proof import Evaluation, EvaluationConfig, Purpose
 from core.settings import RunConfig
-from core.workspace.evaluating import EvaluationPlan
+from core.workspace.evaluation_plans import EvaluationPlan
 
 MAX_FILE_BYTES = 32 * 2**20
 """Of a pack or a hand-written file that is an arm."""

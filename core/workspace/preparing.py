@@ -14,7 +14,7 @@ from core.proof import ArmLesson
 from core.record import Record
 from core.store import Store
 from core.workspace.estimating import Bounds, estimate
-from core.workspace.evaluating import EvaluationPlan, of_arm, run_config_of
+from core.workspace.evaluation_plans import EvaluationPlan, of_arm, run_config_of
 from core.workspace.models import Models
 
 BETWEEN, WITHIN = 0.15, 0.4

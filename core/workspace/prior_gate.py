@@ -114,8 +114,8 @@ class PriorGate:
             GATED,
             made.prior_id,
             evaluation=made.evaluation_id,
-            passed=sorted(one.domain for one in made.domains if one.kept),
-            dropped=sorted(one.domain for one in made.domains if not one.kept),
+            passed=[*sorted(one.domain for one in made.domains if one.kept)],
+            dropped=[*sorted(one.domain for one in made.domains if not one.kept)],
             gated=made.gated,
             by_domain=[one.model_dump(mode="json") for one in made.domains],
         )

@@ -26,7 +26,8 @@ from core.review import Review
 from core.rollout import Batch, Event, Run
 from core.settings import RunConfig
 from core.store import Store
-from core.workspace.evaluating import ARM_SETTINGS, Evaluating
+from core.workspace.evaluating import Evaluating
+from core.workspace.evaluation_plans import ARM_SETTINGS
 from core.workspace.measuring import Measuring
 
 LEAST_TASKS, SAMPLES = 40, 4

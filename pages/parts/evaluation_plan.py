@@ -11,7 +11,7 @@ from core.proof import EvaluationConfig, Overlaps
 from core.rollout import Usage
 from core.workspace import Workspace
 from core.workspace.estimating import Bounds, duration_s
-from core.workspace.evaluating import EvaluationPlan
+from core.workspace.evaluation_plans import EvaluationPlan
 from core.workspace.preparing import Size, expected, size
 from pages.parts import alongside, frame, safe, session, words
 from pages.parts.guard import red_line

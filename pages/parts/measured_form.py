@@ -11,8 +11,8 @@ from core.errors import NotFoundError, WinnowError
 from core.proof import Arm, EvaluationConfig, Purpose
 from core.settings import RewardConfig, RunConfig
 from core.workspace import Workspace
-from core.workspace.evaluating import ARM_SETTINGS
-from core.workspace.evaluating import EvaluationPlan as Plan
+from core.workspace.evaluation_plans import ARM_SETTINGS
+from core.workspace.evaluation_plans import EvaluationPlan as Plan
 from core.workspace.trial_gate import LEAST_TASKS, SAMPLES
 from pages.parts import evaluation_plan, frame, safe, session, words
 from pages.parts.guard import red_line

@@ -17,7 +17,7 @@ from core.rollout import RunFilter, Task
 from core.settings import RewardConfig, RunConfig
 from core.store.checks import check_content
 from core.workspace import Workspace
-from core.workspace.evaluating import ordered
+from core.workspace.evaluation_plans import ordered
 from tests.make import add_stub, add_tasks, make_proposal, make_tasks
 from tests.stub_server import Asked, Fault, StubServer, solver
 
