@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.importers.attempt import Attempt
 from core.importers.formats.claude_code import ClaudeCode
 from core.importers.opened import Opened
@@ -244,6 +246,57 @@ def test_what_a_headless_run_prints_is_read_as_well(tmp_path: Path) -> None:
     lines[-1]["subtype"] = "error_during_execution"
     (attempt,) = attempts_of(FORM, written(tmp_path, lines))
     assert attempt.error == "Claude Code broke off with an error"
+
+
+@pytest.mark.parametrize(
+    ("more", "tokens"),
+    [
+        ({}, (110, 3)),
+        ({"usage": usage(10, 0, 500, 80)}, (510, 80)),
+        (
+            {
+                "usage": usage(10, 0, 500, 80),
+                "modelUsage": {
+                    "big": {"inputTokens": 10, "cacheReadInputTokens": 500, "outputTokens": 80},
+                    "small": {"inputTokens": 7, "cacheCreationInputTokens": 3, "outputTokens": 5},
+                },
+            },
+            (520, 85),
+        ),
+        ({"usage": usage(1, 0, 0, 1), "modelUsage": {"big": {}}}, (110, 3)),
+        ({"usage": None, "modelUsage": [1]}, (110, 3)),
+    ],
+)
+def test_the_last_line_of_a_headless_run_has_the_sum_of_its_tokens(
+    tmp_path: Path, more: dict[str, Any], tokens: tuple[int, int]
+) -> None:
+    said = {"id": "m", "content": [{"type": "text", "text": "Done."}], "usage": usage(10, 0, 100, 3)}
+    end = {"type": "result", "subtype": "success", "session_id": "s", "is_error": False, **more}
+    lines = [
+        {"type": "system", "subtype": "init", "session_id": "s"},
+        {"type": "assistant", "session_id": "s", "message": said},
+        end,
+    ]
+    (attempt,) = attempts_of(FORM, written(tmp_path, lines))
+    assert (attempt.usage.prompt_tokens, attempt.usage.completion_tokens) == tokens
+
+
+def test_a_headless_run_that_broke_off_says_why(tmp_path: Path) -> None:
+    said = {"id": "m", "content": [{"type": "text", "text": "Wait."}]}
+    start = [
+        {"type": "system", "subtype": "init", "session_id": "s"},
+        {"type": "assistant", "session_id": "s", "message": said},
+    ]
+    end = {"type": "result", "session_id": "s", "is_error": True}
+    ends = [
+        {**end, "subtype": "error_during_execution", "errors": ["no network", "gave up"]},
+        {**end, "subtype": "error_max_budget_usd", "errors": ["too dear"]},
+    ]
+    found = [attempts_of(FORM, written(tmp_path, [*start, each]))[0] for each in ends]
+    assert [(a.error, a.trajectory.finish_reason) for a in found] == [
+        ("no network; gave up", None),
+        (None, "cost limit"),
+    ]
 
 
 def test_damaged_lines_are_set_aside_and_the_session_stands(tmp_path: Path) -> None:

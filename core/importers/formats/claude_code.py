@@ -4,7 +4,8 @@
 1. A session is one attempt; its task is the first thing that a person said. It has no reward: a side file names it by
    its session id (`own_id`).
 2. The content of one message of the model is spread over several lines with the same `message.id`, each with the usage
-   so far: the lines are put together, and the last usage of an id counts once, over sub-agents too.
+   so far: the lines are put together, and the last usage of an id counts once, over sub-agents too. What is printed
+   has the tokens of its messages in part or not at all; its last line has their sum, over all models.
 3. What the program itself wrote as the user's turn (`isMeta`, slash commands and their output, reminders, summaries of
    a compacted history) is left out, and so are turns that the user took back (two prompts after the same turn).
 4. Sub-agents (`isSidechain`) are no attempts. A call that the user interrupted or refused neither succeeded nor failed.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -59,6 +60,7 @@ _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _INTERRUPTED = ("[Request interrupted by user", "The user doesn't want to proceed with this tool use")
 
+_LIMITS = {"error_max_turns": "step limit", "error_max_budget_usd": "cost limit"}
 _REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "interrupted"}
 
 
@@ -331,9 +333,10 @@ class _Turns:
         self.seconds = milliseconds / 1000 if milliseconds is not None and milliseconds >= 0 else None
         kind = as_text(record.get("subtype"))
         if kind == "error_during_execution" or (kind == "success" and record.get("is_error") is True):
-            self.error = as_text(record.get("result"))[:500] or "Claude Code broke off with an error"
+            said = as_text(record.get("result")) or "; ".join(map(as_text, as_list(record.get("errors"))))
+            self.error = said[:500] or "Claude Code broke off with an error"
         elif kind.startswith("error_max"):
-            self.reason = "step limit"
+            self.reason = _LIMITS.get(kind, "limit")
 
 
 def _usage(records: list[Any], of_agents: list[Any]) -> Usage:
@@ -348,18 +351,34 @@ def _usage(records: list[Any], of_agents: list[Any]) -> Usage:
         own = as_text(message.get("id")) or f"record {place}"
         last[own] = used
         cost[own] = as_number(record.get("costUSD")) or 0.0
-    whole = next(
-        (as_number(r.get("total_cost_usd")) for r in reversed(records) if r["type"] == "result"), None
-    )
+    end: dict[str, Any] = next((r for r in reversed(records) if r["type"] == "result"), {})
+    prompt, completion = max(_sums(last.values()), _sums_at_the_end(end), key=sum)
+    whole = as_number(end.get("total_cost_usd"))
     return Usage(
         calls=len(last),
-        prompt_tokens=sum(_tokens(u, k) for u in last.values() for k in _PROMPT_TOKENS),
-        completion_tokens=sum(_tokens(u, "output_tokens") for u in last.values()),
-        cost_usd=whole if whole is not None else sum(cost.values()),
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cost_usd=max(0.0, whole) if whole is not None else sum(cost.values()),
     )
 
 
 _PROMPT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_PROMPT_TOKENS_OF_A_MODEL = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+
+
+def _sums(usages: Iterable[dict[str, Any]]) -> tuple[int, int]:
+    """(prompt tokens, completion tokens) of usages in the form of the interface."""
+    given = list(usages)
+    prompt = sum(_tokens(u, k) for u in given for k in _PROMPT_TOKENS)
+    return prompt, sum(_tokens(u, "output_tokens") for u in given)
+
+
+def _sums_at_the_end(end: dict[str, Any]) -> tuple[int, int]:
+    """The same, as the last line of what is printed tells them: by model, sub-agents included, or in one."""
+    models = [as_dict(u) for u in as_dict(end.get("modelUsage")).values()]
+    prompt = sum(_tokens(u, k) for u in models for k in _PROMPT_TOKENS_OF_A_MODEL)
+    completion = sum(_tokens(u, "outputTokens") for u in models)
+    return (prompt, completion) if prompt or completion else _sums([as_dict(end.get("usage"))])
 
 
 def _tokens(usage: dict[str, Any], key: str) -> int:
