@@ -379,8 +379,9 @@ class Spool:
     def attempts(self, group: str) -> list[Row]:
         """New and known attempts of a group, without their bodies; by run and number, else in their order."""
         return self.rows(
-            "SELECT seq, identity, own_id, scope, repeat, read_as, fate, reward, broken, rollout_id, changed, went_on,"
-            " said FROM attempts JOIN files ON number = file WHERE grp = ? AND fate IN ('new', 'known') ORDER BY seq",
+            "SELECT seq, identity, own_id, scope, repeat, read_as, place, fate, reward, broken, rollout_id, changed,"
+            " went_on, said FROM attempts JOIN files ON number = file WHERE grp = ? AND fate IN ('new', 'known')"
+            " ORDER BY seq",
             group,
         )
 
@@ -394,6 +395,13 @@ class Spool:
         """Say of attempts what became of them when they were saved."""
         self._begin()
         self._db.executemany("UPDATE attempts SET outcome = ?2 WHERE seq = ?1", outcomes)
+
+    def known_by_now(self, attempts: Iterable[tuple[int, str]]) -> None:
+        """Say of new attempts which rollouts they are: another import brought them meanwhile."""
+        self._begin()
+        self._db.executemany(
+            "UPDATE attempts SET fate = 'known', outcome = '', rollout_id = ?2 WHERE seq = ?1", attempts
+        )
 
     def group_done(self, key: str, *, informative: bool, grown: bool, done: bool = True) -> None:
         self._execute(

@@ -7,11 +7,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import InputError
+from core.errors import BusyError, InputError
 from core.importers.choosing import choose
 from core.importers.gathering import Gathering, Nowhere
 from core.importers.report import ImportOptions, ImportReport, RewardSaid
@@ -23,14 +23,18 @@ from core.ports import Progress
 from core.record import content_hash
 from core.store import Store
 from core.store.spool import VERSION, Spool
-from core.verifiers import NOTHING, Outside
+from core.verifiers import Outside
 from core.workspace.holding import held
-from core.workspace.recording import Recording, saved_run
+from core.workspace.placing import Placing
+from core.workspace.recording import Into, Recording, saved_run
+from core.workspace.resettling import Resettling
 
 IMPORTS = "imports"
 """Folder of a workspace for imports that are under way, and for files that are kept."""
 FORGOTTEN_S = 30 * 24 * 3600
 """After so long nobody goes on with an import that was interrupted."""
+PATIENCE = 60
+"""How often a run that somebody works on is tried again, a second each."""
 KEPT_ASIDE = 1_000
 """Rows set aside that are written at once."""
 
@@ -57,10 +61,10 @@ def look(
             said = asked.choose(spool)
             _check(spool, asked.source)
             with _store(store) as known:
-                recording = Recording(known, spool, options, NOTHING, regrades=False)
-                recording.name_tasks()
-                recording.preview()
-                run_id = recording.run_of_known()
+                placing = Placing(known, spool)
+                placing.name_tasks()
+                placing.preview()
+                run_id = placing.run_of_known()
             return told(spool, options, said, source=asked.source, dry_run=True, run_id=run_id)
         finally:
             spool.close()
@@ -119,6 +123,7 @@ class Bringing:
     outside: Outside
     holding: Callable[[str], AbstractContextManager[None]]
     """Holds a run."""
+    resettling: Resettling
 
     def bring(self, asked: Asked) -> ImportReport:
         """See `Intake.add_rollouts`."""
@@ -148,12 +153,16 @@ class Bringing:
         return report
 
     def _record(self, spool: Spool, asked: Asked, request: str, said: Sequence[RewardSaid]) -> ImportReport:
-        recording = Recording(self.store, spool, asked.options, self.outside, asked.regrades)
-        recording.name_tasks()
-        run_id = self._run(spool, recording, asked, request)
-        with self.holding(run_id) if run_id else nullcontext():
-            if run_id and spool.count_due(asked.regrades):
-                self._save(recording, run_id, asked)
+        placing = Placing(self.store, spool)
+        with ExitStack() as held:
+            recording = Recording(
+                *(self.store, spool, asked.options, self.outside, asked.regrades, self.resettling),
+                holding=lambda run_id: self._hold(run_id, held, asked.progress),
+            )
+            run_id = self._run(placing, recording, request)
+            placing.name_tasks()
+            if spool.count_due(asked.regrades):
+                run_id = self._save(placing, recording, run_id, asked, request)
             report = told(
                 spool,
                 asked.options,
@@ -167,28 +176,48 @@ class Bringing:
                 self._finish(run_id, report, asked.actor)
         return report
 
-    def _save(self, recording: Recording, run_id: str, asked: Asked) -> None:
-        try:
-            recording.save(run_id, asked.source, asked.actor, asked.progress)
-        except InputError:  # nothing goes on with it: what was saved stands, and the run waits for nobody
-            with self.store.writing():
-                self.store.runs.set_status(run_id, "done", asked.actor)
-            raise
+    def _hold(self, run_id: str, held: ExitStack, progress: Progress) -> None:
+        """Hold a run; who works on it is waited for, since another import is done soon."""
+        for waited in range(PATIENCE):
+            with suppress(BusyError):
+                held.enter_context(self.holding(run_id))
+                return
+            progress(f"waiting for who works on {run_id}", waited, PATIENCE)
+        held.enter_context(self.holding(run_id))
 
-    def _run(self, spool: Spool, recording: Recording, asked: Asked, request: str) -> str | None:
-        """The run that new groups go into: the one that was begun, that of known attempts, or a new one."""
+    def _run(self, placing: Placing, recording: Recording, request: str) -> str | None:
+        """The run that new groups go into: the one that was begun, or that of known attempts; None = a new one.
+
+        It is held, and so are all others that get something: from then on it stands what is known.
+        """
         begun = self.store.runs.by_request(request)
-        run_id = begun.id if begun is not None and begun.status == "running" else recording.run_of_known()
-        if not spool.rows("SELECT 1 FROM attempts WHERE fate = 'new' LIMIT 1"):
-            return run_id
-        with self.store.writing():
-            if run_id is None:
-                run_id = saved_run(self.store, request, asked.source, recording.models(), asked.actor)
-            self.store.runs.set_status(run_id, "running", asked.actor)
+        own = begun.id if begun is not None and begun.status == "running" else None
+        recording.hold(placing.runs_of_due(recording.regrades) | ({own} if own else set()))
+        run_id = own or placing.run_of_known()
+        recording.hold([run_id] if run_id else [])
         return run_id
 
+    def _save(
+        self, placing: Placing, recording: Recording, run_id: str | None, asked: Asked, request: str
+    ) -> str | None:
+        """Save what is due; gives the run that holds it."""
+
+        def make() -> str:
+            return saved_run(self.store, request, asked.source, placing.models(), asked.actor)
+
+        into = Into(run_id, asked.source, asked.actor, make)
+        if run_id and recording.spool.rows("SELECT 1 FROM attempts WHERE fate = 'new' LIMIT 1"):
+            self.store.runs.set_status(run_id, "running", asked.actor)
+        try:
+            recording.save(into, asked.progress)
+        except InputError:  # nothing goes on with it: what was saved stands, and the run waits for nobody
+            if into.run_id:
+                self.store.runs.set_status(into.run_id, "done", asked.actor)
+            raise
+        return into.run_id or placing.run_of_known()
+
     def _finish(self, run_id: str, report: ImportReport, actor: str) -> None:
-        if self.store.runs.brief(run_id).status != "running" and not (report.regraded or report.went_on):
+        if report.nothing_new and self.store.runs.brief(run_id).status != "running":
             return
         counts = {
             "attempts": report.added,

@@ -37,6 +37,14 @@ class Exploring:
         earlier = self._store.embeddings.embed(self._store.scores.earlier_answers(group_id), embedder)
         return halves(own, earlier)
 
+    def prepare(self, answers: Sequence[str]) -> None:
+        """Embed answers beforehand, which may take long.
+
+        Raises:
+            ModelUnavailableError: the embedder cannot be had.
+        """
+        self._store.embeddings.embed([a[:ANSWER_SHOWN] for a in answers], self._embedder())
+
 
 def explored(group: Group, exploring: Callable[[str, Sequence[str]], Sequence[Halves]]) -> Group:
     """A settled group with the halves of its epistemic reward, of which the unscored rollouts have none.

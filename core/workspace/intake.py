@@ -12,13 +12,13 @@ from pydantic import Field
 from core.importers.report import ImportOptions, ImportReport, RewardSaid
 from core.importers.splits import SHARES
 from core.packs.content import kept_name
-from core.ports import Progress, silent
+from core.ports import Embedder, Progress, silent
 from core.record import Record
 from core.rollout import SetAside, Split
 from core.settings import VerifierSpec
 from core.store import Store
 from core.store.tasks import other_task
-from core.verifiers import NOTHING, Outside
+from core.verifiers import Outside
 
 if TYPE_CHECKING:
     from core.importers.brings import Brought
@@ -69,7 +69,8 @@ class Intake:
         store: Store,
         folder: Path,
         holding: Callable[[str], AbstractContextManager[None]],
-        outside: Outside = NOTHING,
+        outside: Outside,
+        embedder: Callable[[], Embedder],
     ) -> None:
         """
         Args:
@@ -77,9 +78,11 @@ class Intake:
             folder: of the workspace: imports that are under way lie in it.
             holding: holds a run, so that nobody else works on it.
             outside: what verifiers of recorded rollouts may reach.
+            embedder: makes the one of the epistemic reward, when it is needed.
         """
         self._store, self._folder, self._holding = store, folder, holding
         self._outside = outside
+        self._embedder = embedder
 
     def read_tasks(
         self,
@@ -193,11 +196,13 @@ class Intake:
 
         Raises:
             InputError: there is no such file, none that can be read, or none that holds a rollout.
-            BusyError: another process imports the same.
+            BusyError: another process imports the same, or works on a run that gets something.
         """
         from core.workspace.bringing import Asked, Bringing, name_of
+        from core.workspace.resettling import Resettling
 
-        bringing = Bringing(self._store, self._folder, self._outside, self._holding)
+        resettling = Resettling(self._store, self._embedder)
+        bringing = Bringing(self._store, self._folder, self._outside, self._holding, resettling)
         called = kept_name(source) if source else name_of(paths)
         return bringing.bring(Asked(paths, options, actor, progress, called))
 

@@ -10,35 +10,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from core.advantage import signal
 from core.errors import InputError
 from core.executor import LocalExecutor
 from core.importers.attempt import Attempt
 from core.importers.going_on import goes_on
-from core.importers.grouping import domain_of, told_apart, workspace_id
+from core.importers.grouping import domain_of
 from core.importers.report import SHOWN, ImportOptions
-from core.importers.splits import text_key
 from core.ports import Progress
 from core.reward import RECORDED
-from core.rollout import Group, Rollout, Score, Task
-from core.settings import RewardConfig, RunConfig, VerifierSpec
-from core.settling import settle
+from core.rollout import Group, Rollout, Run, Score, Task
+from core.settings import RunConfig, VerifierSpec
 from core.store import Store
 from core.store.database import Row
 from core.store.recorded import RecordedAttempt
 from core.store.spool import Spool
 from core.verifiers import Outside, make_verifier
+from core.workspace.resettling import Resettling
 
 JUDGED_AT_ONCE = 8
 """Recorded rollouts that are verified at once."""
 PORTION, PORTION_SIZE = 200, 20_000_000
 """Groups, and characters of their attempts, that are saved in one transaction."""
-MODELS_NAMED = 5
-"""Of a run that holds rollouts of many models."""
+SAVING = "saving"
+"""Fact of a spool: its groups are being saved."""
 
 
 class Came(NamedTuple):
@@ -58,19 +56,37 @@ class Regrade(NamedTuple):
 
 
 @dataclass
+class Into:
+    """Where new groups go, and who brings them."""
+
+    run_id: str | None
+    """None = a run of their own, which is made with the first of them."""
+    source: str
+    actor: str
+    make: Callable[[], str]
+    """Makes that run."""
+
+
+@dataclass
 class _Due:
     """One group on its way in."""
 
     key: str
     task: Task
     task_key: str
-    came: list[Came]
-    went_on: dict[str, Came]
-    """Rollout -> its attempt, which went on since."""
-    regraded: dict[str, Regrade]
-    """By rollout that is known."""
     group_id: str | None
     """Of the group that is here already."""
+    run_id: str | None
+    """The run of that group."""
+    fresh: bool = False
+    """Whether it is made now."""
+    came: list[Came] = field(default_factory=list)
+    went_on: dict[str, Came] = field(default_factory=dict)
+    """Rollout -> its attempt, which went on since."""
+    regraded: dict[str, Regrade] = field(default_factory=dict)
+    """By rollout that is known."""
+    known: list[tuple[int, str]] = field(default_factory=list)
+    """(place in the spool, rollout) of attempts that another import brought since the files were read."""
 
 
 @dataclass
@@ -83,82 +99,46 @@ class Recording:
     outside: Outside
     regrades: bool
     """Whether known attempts get the reward that the user chose now."""
+    resettling: Resettling
+    holding: Callable[[str], None]
+    """Holds a run until the import is done."""
+    runs: dict[str, Run] = field(default_factory=dict)
+    """Those that are held, each as it was when it was taken."""
     moved: list[str] = field(default_factory=list)
     regraded: int = 0
+    _verdicts: dict[int, Score] = field(default_factory=dict)
+    """Of attempts of this portion, by their place in the spool."""
+    _again: bool = False
+    """Whether this import was interrupted while it saved."""
 
-    def name_tasks(self) -> None:
-        """Decide which task of the workspace each task of the files is; nothing is written to the workspace.
+    def hold(self, run_ids: Iterable[str]) -> None:
+        """Hold runs, so that nobody samples, rescores or imports into them until this one is done.
+
+        In one order, so that no two imports wait for each other.
 
         Raises:
-            InputError: a task that the files bring whole stands for another one here.
+            BusyError: another process works on one, and goes on doing so.
         """
-        for row in self.spool.tasks():
-            task_id, fresh = self._task_id(row)
-            self.spool.name_task(row["key"], task_id, fresh)
+        for run_id in sorted(set(run_ids) - self.runs.keys(), key=lambda run_id: (len(run_id), run_id)):
+            self.holding(run_id)
+            self.runs[run_id] = self.store.runs.brief(run_id)
+
+    def save(self, into: Into, progress: Progress) -> None:
+        """Save all groups that get something new.
+
+        Raises:
+            InputError: a task cannot be taken in, or a reward is no finite number.
+            BusyError: another process works on a run of one of them.
+            ModelUnavailableError: the reward of a run needs the embedder, which cannot be had.
+        """
+        self._again = bool(self.spool.fact(SAVING))
+        self.spool.set_fact(SAVING, True)
         self.spool.commit()
-
-    def _task_id(self, row: Row) -> tuple[str, bool]:
-        """(id of a task here, whether it is new)."""
-        tasks, body = self.store.tasks, row["body"]
-        if body["task"] is not None:
-            own = Task(**body["task"])
-            against = tasks.against([own])
-            if own.id in against.taken:
-                raise InputError(
-                    f"The id {own.id!r} of a task stands for another task in this workspace; give this one another id."
-                )
-            return own.id, own.id not in against.known
-        if known := self.store.recorded.task_of(row["key"]):
-            return known, False
-        plain = workspace_id(row["namespace"], row["own_id"], row["key"])
-        there = tasks.find(plain)
-        if there is not None and text_key(there.question) == text_key(body["question"]):
-            return plain, False
-        if there is None and not self.spool.taken(plain, row["key"]):
-            return plain, True
-        apart = told_apart(plain, row["key"])
-        return apart, tasks.find(apart) is None
-
-    def preview(self) -> None:
-        """Note in the spool which groups would be informative, and which are here already."""
-        for row in self.spool.due_groups(regraded=False):
-            attempts = self.spool.attempts(row["key"])
-            rewards = [a["reward"] for a in attempts if a["fate"] == "new"]
-            errors = sum(a["broken"] for a in attempts if a["fate"] == "new")
-            group_id = self.store.recorded.group_of(row["key"])
-            if group_id is not None:
-                there = self.store.groups.get(group_id, trajectories=False).rollouts
-                later = {a["rollout_id"]: a["reward"] for a in attempts if a["went_on"]}
-                rewards += [r.reward if later.get(r.id) is None else later[r.id] for r in there]
-                errors += sum(r.error is not None for r in there)
-            informative = signal(rewards, errors).status == "informative"
-            self.spool.group_done(row["key"], informative=informative, grown=group_id is not None, done=False)
-        self.spool.commit()
-
-    def run_of_known(self) -> str | None:
-        """The run that holds what these files brought before."""
-        for row in self.spool.rows(
-            "SELECT grp FROM attempts WHERE fate IN ('new', 'known') GROUP BY grp ORDER BY min(seq)"
-        ):
-            if run_id := self.store.recorded.run_of(row["grp"]):
-                return run_id
-        return None
-
-    def models(self) -> str:
-        rows = self.spool.rows(
-            "SELECT DISTINCT model FROM attempts WHERE fate = 'new' AND model <> '' ORDER BY model LIMIT ?",
-            MODELS_NAMED + 1,
-        )
-        names = [row["model"] for row in rows]
-        return ", ".join(names[:MODELS_NAMED]) + (", ..." if len(names) > MODELS_NAMED else "")
-
-    def save(self, run_id: str, source: str, actor: str, progress: Progress) -> None:
-        """Save all groups that get something new; new groups go into the run."""
         total = self.spool.count_due(self.regrades)
         done = 0
         progress("groups", done, total)
         for portion in self._portions():
-            self._save(portion, run_id, source, actor)
+            self._save(portion, into)
             done += len(portion)
             progress("groups", done, total)
 
@@ -173,53 +153,90 @@ class Recording:
         if portion:
             yield portion
 
-    def _save(self, portion: Sequence[Row], run_id: str, source: str, actor: str) -> None:
+    def _save(self, portion: Sequence[Row], into: Into) -> None:
+        self._verdicts.clear()
         due = [self._due(row) for row in portion]  # verifying may take long: before the write lock is held
+        self.hold(d.run_id for d in due if d.run_id is not None)
+        self._prepare(due, into)
         with self.store.writing():
-            if any(
-                self.store.recorded.group_of(d.key) != d.group_id for d in due
-            ):  # another import was faster
-                due = [self._due(row) for row in portion]
+            due = [self._as_now(d, row) for d, row in zip(due, portion, strict=True)]
             tasks = {d.task.id: d.task for d in due if d.came}
-            added = self.store.tasks.add(list(tasks.values()), [0] * len(tasks), source, actor)
+            added = self.store.tasks.add(list(tasks.values()), [0] * len(tasks), into.source, into.actor)
             if added.refused:
-                raise InputError(f"{source}: {added.refused[0].reason}.")
+                raise InputError(f"{into.source}: {added.refused[0].reason}.")
             self.moved += added.moved[: SHOWN - len(self.moved)]
             fresh = [d for d in due if d.group_id is None and d.came]
-            ids = self.store.runs.append(run_id, [d.task for d in fresh])
-            names = {d.key: group_id for d, group_id in zip(fresh, ids, strict=True)}
-            saved = [(d, self._group(d, run_id, names.get(d.key), source, actor)) for d in due]
+            run_id = self._run(into) if fresh else into.run_id
+            ids = self.store.runs.append(run_id, [d.task for d in fresh]) if run_id and fresh else []
+            for d, group_id in zip(fresh, ids, strict=True):
+                d.group_id, d.run_id, d.fresh = group_id, run_id, True
+            saved = [(d, self._group(d, into)) for d in due]
+        into.run_id = run_id
         for d, group in saved:
             informative = group is not None and group.status == "informative"
-            self.spool.group_done(d.key, informative=informative, grown=d.group_id is not None)
+            self.spool.group_done(d.key, informative=informative, grown=not d.fresh)
             saved_now = group.rollouts[len(group.rollouts) - len(d.came) :] if group else ()
             self.spool.became((one.row["seq"], r.outcome) for one, r in zip(d.came, saved_now, strict=True))
+            self.spool.known_by_now(d.known)
         self.spool.commit()
 
+    def _run(self, into: Into) -> str:
+        """The run that new groups go into, in an open transaction."""
+        run_id = into.run_id or into.make()
+        self.hold([run_id])
+        return run_id
+
+    def _prepare(self, due: Sequence[_Due], into: Into) -> None:
+        """Do what asks a model before the write lock is held."""
+        for d in due:
+            if run_id := d.run_id or into.run_id:
+                new = [*d.came, *d.went_on.values()]
+                answers = [one.attempt.trajectory.answer for one in new]
+                self.resettling.prepare(answers, self.runs[run_id].config.reward)
+
+    def _as_now(self, due: _Due, row: Row) -> _Due:
+        """What is due of a group, in an open transaction: another import may have been faster."""
+        recorded = self.store.recorded
+        if recorded.group_of(due.key) == due.group_id and not any(
+            recorded.rollout_of(one.row["identity"]) for one in due.came
+        ):
+            return due
+        return self._due(row)
+
     def _due(self, row: Row) -> _Due:
-        group_id = self.store.recorded.group_of(row["key"])
-        task = self._task(row["task"]) if group_id is None else self._task_here(group_id)
-        came, went_on, regraded = list[Came](), dict[str, Came](), dict[str, Regrade]()
-        for each in self.spool.attempts(row["key"]):
-            there = each["rollout_id"] or self.store.recorded.rollout_of(each["identity"])
-            if there is None:
-                attempt = Attempt.model_validate_json(self.spool.body(each["seq"]))
-                came.append(Came(each, attempt, dict(attempt.verdicts)))
-            elif each["went_on"]:
-                if self.store.recorded.rollout_of(each["identity"]) is None:  # else it is saved already
-                    attempt = Attempt.model_validate_json(self.spool.body(each["seq"]))
-                    went_on[there] = Came(each, attempt, dict(attempt.verdicts))
-            elif ((said := self.regrades and bool(each["said"])) or each["changed"]) and not each["broken"]:
-                regraded[there] = Regrade(each["reward"], said)
-        graded = self._judged(task, list(went_on.values()))
-        return _Due(
+        recorded = self.store.recorded
+        group_id = recorded.group_of(row["key"])
+        due = _Due(
             key=row["key"],
-            task=task,
+            task=self._task(row["task"]) if group_id is None else self._task_here(group_id),
             task_key=row["task"],
-            came=self._judged(task, came),
-            went_on=dict(zip(went_on, graded, strict=True)),
-            regraded=regraded,
             group_id=group_id,
+            run_id=recorded.run_of(row["key"]),
+        )
+        for each in self.spool.attempts(row["key"]):
+            there = each["rollout_id"] or recorded.rollout_of(each["identity"])
+            if there is None:
+                due.came.append(self._came(each))
+                continue
+            if each["fate"] == "new" and not self._saved_before(each, there):
+                due.known.append((each["seq"], there))
+            if each["went_on"]:
+                if recorded.rollout_of(each["identity"]) is None:  # else it is saved already
+                    due.went_on[there] = self._came(each)
+            elif ((said := self.regrades and bool(each["said"])) or each["changed"]) and not each["broken"]:
+                due.regraded[there] = Regrade(each["reward"], said)
+        due.came = self._judged(due.task, due.came)
+        due.went_on = dict(zip(due.went_on, self._judged(due.task, list(due.went_on.values())), strict=True))
+        return due
+
+    def _came(self, row: Row) -> Came:
+        attempt = Attempt.model_validate_json(self.spool.body(row["seq"]))
+        return Came(row, attempt, dict(attempt.verdicts))
+
+    def _saved_before(self, row: Row, rollout_id: str) -> bool:
+        """Whether this very import saved an attempt before it was interrupted."""
+        return (
+            self._again and self.store.recorded.rollout_of_place(row["read_as"], row["place"]) == rollout_id
         )
 
     def _task_here(self, group_id: str) -> Task:
@@ -259,47 +276,51 @@ class Recording:
         ]
         if not wanted or task.verifier.kind == "none":
             return came
-        verdicts = asyncio.run(_verdicts(task, wanted, self.outside))
+        todo = [one for one in wanted if one.row["seq"] not in self._verdicts]
+        self._verdicts |= asyncio.run(_verdicts(task, todo, self.outside)) if todo else {}
+        seqs = {one.row["seq"] for one in wanted}
         return [
-            one._replace(scores={task.verifier.kind: verdicts[one.row["seq"]]})
-            if one.row["seq"] in verdicts
+            one._replace(scores={task.verifier.kind: self._verdicts[seq]})
+            if (seq := one.row["seq"]) in seqs
             else one
             for one in came
         ]
 
-    def _group(self, due: _Due, run_id: str, fresh_id: str | None, source: str, actor: str) -> Group | None:
+    def _group(self, due: _Due, into: Into) -> Group | None:
         """Save one group, in an open transaction; None where nothing of it is to be saved."""
-        group_id = due.group_id or fresh_id
-        if group_id is None:
+        if due.group_id is None or due.run_id is None:
             return None
-        there: tuple[Rollout, ...] = ()
-        reward = RewardConfig()
-        if due.group_id is not None:
-            group = self.store.groups.get(group_id)
-            there, run_id = group.rollouts, group.run_id
-            reward = self.store.runs.brief(run_id).config.reward
+        run = self.runs.get(due.run_id) or self.store.runs.brief(due.run_id)
+        if due.fresh:
+            group = Group(id=due.group_id, run_id=run.id, task_id=due.task.id)
         else:
-            group = Group(id=group_id, run_id=run_id, task_id=due.task.id)
+            group = self.store.groups.get(due.group_id)
+        there = group.rollouts
         regraded = tuple(_regraded(r, due.regraded.get(r.id)) for r in there)
         self.regraded += sum(a is not b for a, b in zip(there, regraded, strict=True))
-        gone_on = tuple(self._gone_on(r, due, source, actor) for r in regraded)
+        gone_on = tuple(self._gone_on(r, due, into) for r in regraded)
         if not due.came and gone_on == there:
             return group
         numbers = _numbers(due.came, {r.replicate for r in there})
         new = tuple(
-            _rollout(group_id, due.task.id, number, one)
+            _rollout(group.id, due.task.id, number, one)
             for one, number in zip(due.came, numbers, strict=True)
         )
-        group = settle(group.model_copy(update={"rollouts": gone_on + new}), reward)
+        # nobody could have rejected what comes only now
+        waited_s = 0.0 if new or due.went_on else self.resettling.waited_s(run)
+        grown = group.model_copy(update={"rollouts": gone_on + new})
+        settled = self.resettling.settled(grown, run.config.reward, waited_s)
         same = [a.id for a, b in zip(regraded, gone_on, strict=True) if a is b]
-        self.store.groups.save(group, kept=same)
+        self.store.groups.save(settled, kept=same)
         self.store.recorded.keep_task(due.task_key, due.task.id)
-        self.store.recorded.keep_group(due.key, group_id)
+        self.store.recorded.keep_group(due.key, group.id)
         for one, rollout in zip(due.came, new, strict=True):
-            self.store.recorded.keep(_kept(one, rollout.id, due.key, source))
-        return group
+            self.store.recorded.keep(_kept(one, rollout.id, due.key, into.source))
+        if not due.fresh:
+            self.resettling.tell(run)
+        return settled
 
-    def _gone_on(self, rollout: Rollout, due: _Due, source: str, actor: str) -> Rollout:
+    def _gone_on(self, rollout: Rollout, due: _Due, into: Into) -> Rollout:
         """The rollout as its attempt is now; itself where it did not go on, or another import was faster."""
         one = due.went_on.get(rollout.id)
         if one is None or not goes_on(rollout.trajectory, one.attempt.trajectory):
@@ -307,14 +328,14 @@ class Recording:
         later = _later(rollout, one)
         steps, messages = len(later.trajectory.steps), len(later.trajectory.messages)
         self.store.events.append(
-            actor,
+            into.actor,
             "rollout.went_on",
             rollout.id,
-            source=source,
+            source=into.source,
             messages=[len(rollout.trajectory.messages), messages],
             steps=[len(rollout.trajectory.steps), steps],
         )
-        self.store.recorded.replace(_kept(one, rollout.id, due.key, source))
+        self.store.recorded.replace(_kept(one, rollout.id, due.key, into.source))
         return later
 
 
@@ -402,8 +423,8 @@ def _kept(one: Came, rollout_id: str, group_key: str, source: str) -> RecordedAt
 
 
 def saved_run(store: Store, request: str, source: str, models: str, actor: str) -> str:
-    """A new run for recorded rollouts; its groups are added one by one."""
-    return store.runs.create(
+    """A new run for recorded rollouts, under way; its groups are added one by one. Inside an open transaction."""
+    run_id = store.runs.create(
         RunConfig(),
         [],
         [],
@@ -414,3 +435,5 @@ def saved_run(store: Store, request: str, source: str, models: str, actor: str) 
         note=source,
         actor=actor,
     )
+    store.runs.set_status(run_id, "running", actor)
+    return run_id

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from datetime import datetime
 
 from pydantic import Field
 
@@ -20,15 +19,12 @@ from core.record import Record
 from core.reward import SILENCE_S
 from core.rollout import Group, Rollout, Run, Score, Tally, Task, Trajectory
 from core.settings import RewardConfig, VerifierSpec
-from core.settling import settle
 from core.store import Store
 from core.verifiers import make_verifier
-from core.workspace.exploring import Exploring, explored
+from core.workspace.resettling import MOVED, Resettling
 
 AT_ONCE = 8
 """Rollouts of a group that are judged at once."""
-
-MOVED = "The rewards of this run were made anew after these proposals were drawn; the proposals stay as they were."
 
 Maker = Callable[[VerifierSpec], Verifier]
 """Builds the verifier of a spec."""
@@ -91,7 +87,7 @@ class Rescoring:
         self._store = store
         self._holding = holding
         self._judging = judging
-        self._exploring = Exploring(store, embedder)
+        self._resettling = Resettling(store, embedder)
 
     def rescore(
         self,
@@ -156,12 +152,13 @@ class Rescoring:
                 run = self._store.runs.get(before.run_id)
                 if "accepted" not in run.config.reward.by_component:
                     continue
-                after = settle(before, run.config.reward, waited_s=self._waited(run))
+                waited_s = self._resettling.waited_s(run)
+                after = self._resettling.settled(before, run.config.reward, waited_s)
                 self._store.scores.resettle(after)
                 settled.append(group_id)
                 changed += [group_id] if after.status != before.status else []
-                if after != before and run.extraction.proposed:
-                    self._store.scores.note(run.id, MOVED)
+                if after != before:
+                    self._resettling.tell(run)
         return Accepted(
             rollout_ids=tuple(dict.fromkeys(rollout_ids)),
             accepted=accepted,
@@ -180,16 +177,14 @@ class Rescoring:
         progress: Progress,
     ) -> list[tuple[Group, Group]]:
         """Every group as it was and as it is now, both without their trajectories."""
-        waited_s, pairs = self._waited(run), []
+        waited_s, pairs = self._resettling.waited_s(run), []
         specs = {name: reward.verifiers[name] for name in anew}
         async with self._judging(run) if specs else nullcontext(make_verifier) as maker:
             for done, group_id in enumerate(group_ids):
                 progress("rescoring", done, len(group_ids))
                 before = self._store.groups.get(group_id)
                 judged = await self._judged(before, specs, maker) if specs else before
-                after = settle(judged, reward, waited_s=waited_s)
-                if "epistemic" in reward.by_component:
-                    after = settle(explored(after, self._exploring), reward, waited_s=waited_s)
+                after = self._resettling.settled(judged, reward, waited_s)
                 pairs.append((_slim(before), _slim(after)))
         progress("rescoring", len(group_ids), len(group_ids))
         _known(reward, [after for _, after in pairs])
@@ -214,13 +209,6 @@ class Rescoring:
             raise AssertionError("groups refer to tasks by a foreign key")
         return found
 
-    def _waited(self, run: Run) -> float:
-        """Seconds for which a user could have rejected an outcome: since the run was finished, or imported."""
-        if run.finished_at is None:
-            return 0.0
-        now = datetime.fromisoformat(self._store.events.clock())
-        return (now - datetime.fromisoformat(run.finished_at)).total_seconds()
-
     def _report(
         self,
         run: Run,
@@ -237,7 +225,8 @@ class Rescoring:
         ]
         judged = {n: [r.scores[n] for _, g in pairs for r in g.rollouts if r.error is None] for n in anew}
         notes = [MOVED] if moved and run.extraction.proposed else []
-        if reward.silence_accepts and "accepted" in reward.by_component and self._waited(run) < SILENCE_S:
+        waited_s = self._resettling.waited_s(run)
+        if reward.silence_accepts and "accepted" in reward.by_component and waited_s < SILENCE_S:
             notes.append(f"Silence counts as acceptance {SILENCE_S:g} s after a run is finished: not yet.")
         return Rescored(
             run_id=run.id,
@@ -269,7 +258,7 @@ class Rescoring:
                     self._store.scores.resettle(after)
             self._store.scores.set_reward(run.id, reward)
             if MOVED in found.notes:
-                self._store.scores.note(run.id, MOVED)
+                self._resettling.tell(run)
             self._store.events.append(
                 actor,
                 "run.rescored",

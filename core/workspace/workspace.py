@@ -103,7 +103,7 @@ class Workspace:
         self.store = Store(folder / DATABASE, clock)
         self.models = Models(self.store)
         self.learning = Learning(self.store, self.models, folder / "locks")
-        self.intake = Intake(self.store, folder, self.learning.holding, unasked())
+        self.intake = Intake(self.store, folder, self.learning.holding, unasked(), self.models.embedder)
         self.rescoring = Rescoring(
             self.store, self.learning.holding, self.models.embedder, judging(self.models)
         )

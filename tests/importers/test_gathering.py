@@ -19,10 +19,10 @@ from core.importers.formats import FORMATS
 from core.importers.opened import HEAD
 from core.rollout import Rollout, SetAside
 from core.store.spool import Spool
-from core.workspace import Workspace
+from core.workspace import Workspace, recording
 from core.workspace.bringing import look
 from core.workspace.intake import ImportOptions, ImportReport
-from core.workspace.recording import Recording
+from core.workspace.recording import Into, Recording
 from tests.importers.fake_format import FakeFormat, attempt, scored, write
 from tests.make import add_tasks, make_task
 
@@ -916,10 +916,15 @@ def test_two_bad_records_of_the_same_text_are_both_kept_aside(workspace: Workspa
 def test_an_import_that_is_refused_late_leaves_no_run_waiting(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(self: Recording, *given: Any) -> None:
-        raise InputError("A task of it is another one here.")
+    save = Recording._save
 
-    monkeypatch.setattr(Recording, "save", refused)
+    def refused_at_the_second(self: Recording, portion: Any, into: Into) -> None:
+        if into.run_id:
+            raise InputError("A task of it is another one here.")
+        save(self, portion, into)
+
+    monkeypatch.setattr(recording, "PORTION", 1)
+    monkeypatch.setattr(Recording, "_save", refused_at_the_second)
     with pytest.raises(InputError, match="another one here"):
-        bring(workspace, write(tmp_path / "a.jsonl", attempt(reward=1.0), attempt(reward=0.0, answer="b")))
+        bring(workspace, write(tmp_path / "a.jsonl", attempt("t1", 1.0), attempt("t2", 0.0)))
     assert workspace.store.runs.brief("R1").status == "done"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.errors import BusyError, InputError
 from core.importers import gathering
+from core.importers.choosing import choose
 from core.importers.formats import FORMATS
 from core.store import spool
 from core.workspace import Workspace, bringing
-from core.workspace.intake import ImportOptions
+from core.workspace.intake import ImportOptions, ImportReport
 from tests.importers.fake_format import FakeFormat, attempt, write
 from tests.importers.make_tau_bench import crashed, record
 from tests.importers.make_tau_bench import write as write_tau
@@ -194,8 +198,86 @@ def test_two_imports_of_the_same_new_groups_at_once_make_one_group(
     report = workspace.intake.add_rollouts([first], ImportOptions(), "ann")
     rows, total = workspace.store.groups.page()
     assert (total, rows[0].size, rows[0].mean) == (1, 3, 0.5)
-    assert report.added == 2
+    assert (report.added, report.known) == (1, 1)
 
 
-def interrupted(*_: object) -> None:
+@pytest.mark.usefixtures("_fake")
+def test_two_imports_that_add_the_same_attempt_to_one_group_at_once_add_it_once(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.intake.add_rollouts([write(tmp_path / "a.jsonl", attempt("t1", 1.0))], ImportOptions(), "ann")
+    both = attempt("t1", 0.0, answer="both")
+    second = write(tmp_path / "b.jsonl", both)
+    third = write(tmp_path / "c.jsonl", both, attempt("t1", 0.5, answer="c"))
+    read = threading.Barrier(2, timeout=60)
+
+    def once_both_are_read(*arguments: Any) -> Any:
+        read.wait()
+        return choose(*arguments)
+
+    def bring(path: Path) -> ImportReport:
+        return Workspace(workspace.folder, ticking()).intake.add_rollouts([path], ImportOptions(), "ann")
+
+    monkeypatch.setattr(bringing, "choose", once_both_are_read)
+    with ThreadPoolExecutor() as threads:
+        reports = list(threads.map(bring, [second, third]))
+    [row], total = workspace.store.groups.page()
+    assert (total, row.size, row.mean) == (1, 3, 0.5)
+    assert sorted((r.added, r.known) for r in reports) in ([(0, 1), (2, 0)], [(1, 0), (1, 1)])
+    assert {r.run_id for r in reports} == {row.run_id}
+    assert [run.status for run in workspace.store.runs.newest()] == ["done"]
+
+
+@pytest.mark.usefixtures("_fake")
+def test_an_import_of_what_another_one_brought_meanwhile_makes_no_run(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = attempt("t1", 1.0)
+    first, second = write(tmp_path / "a.jsonl", same), write(tmp_path / "b.jsonl", same)
+    nested = list[ImportReport]()
+
+    def while_the_other_is_at_it(*arguments: Any) -> Any:
+        if not nested:
+            nested.append(ImportReport(source=""))
+            nested.append(workspace.intake.add_rollouts([second], ImportOptions(), "ann"))
+        return choose(*arguments)
+
+    monkeypatch.setattr(bringing, "choose", while_the_other_is_at_it)
+    report = workspace.intake.add_rollouts([first], ImportOptions(), "ann")
+    assert (report.added, report.known, report.run_id) == (0, 1, nested[1].run_id)
+    assert workspace.store.runs.count() == 1
+
+
+@pytest.mark.usefixtures("_fake")
+def test_what_an_import_saved_before_it_was_killed_counts_as_its_own(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.jsonl", attempt("t1", 1.0), attempt("t1", 0.0, answer="b"))
+    with monkeypatch.context() as patch:
+        # it is in the workspace, and the spool knows nothing of it
+        patch.setattr(spool.Spool, "group_done", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.intake.add_rollouts([path], ImportOptions(), "ann")
+    assert workspace.store.groups.count_rollouts() == 2
+    report = workspace.intake.add_rollouts([path], ImportOptions(), "ann")
+    assert (report.added, report.known, report.run_id) == (2, 0, "R1")
+
+
+@pytest.mark.usefixtures("_fake")
+def test_a_run_that_somebody_works_on_is_waited_for_and_then_refused(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.jsonl", attempt("t1", 1.0))
+    workspace.intake.add_rollouts([path], ImportOptions(), "ann")
+    write(path, attempt("t1", 1.0), attempt("t1", 0.0, answer="b"))
+    monkeypatch.setattr(bringing, "PATIENCE", 1)
+    said = list[str]()
+    with workspace.learning.holding("R1"), pytest.raises(BusyError, match="Another process works on R1"):
+        workspace.intake.add_rollouts([path], ImportOptions(), "ann", lambda what, *_: said.append(what))
+    assert "waiting for who works on R1" in said
+    assert workspace.store.runs.brief("R1").status == "done"
+    assert workspace.intake.add_rollouts([path], ImportOptions(), "ann").added == 1
+
+
+def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
