@@ -28,7 +28,7 @@ BINARY = 512
 """Bytes of the head in which a NUL tells that it is no text: the headers of archives and databases have one."""
 
 PORTION = 2**16
-"""Bytes that are unpacked at once."""
+"""Bytes that are read, or unpacked, at once."""
 
 SMALL = 16_000_000
 """Bytes of a file that is parsed whole to recognise its format."""
@@ -133,7 +133,7 @@ class Opened:
             InputError: it cannot be read.
         """
         try:
-            raw = self.path.open("rb")
+            raw = self.path.open("rb", buffering=PORTION)
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
         except OSError as e:
