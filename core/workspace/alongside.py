@@ -7,29 +7,21 @@ which waits, and `core.jobs`, whose work outlives the app.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from core.errors import InputError
 from core.record import Record
 from core.roles import Role, check
+from core.workspace.command import Command
 
 WITHIN_S = 180.0
 """Seconds after which a command is ended, where nothing else is said."""
 KEPT = 20
 """Commands that are kept, of all workspaces together; one that runs is never let go for others."""
-SAID = 400
-"""Characters of what a process said at last that are shown."""
-ROOT = Path(__file__).parents[2]
-USER = "WINNOW_USER"
 
 
 class Standing(Record):
@@ -49,10 +41,7 @@ class Standing(Record):
 
 @dataclass
 class _Going:
-    process: subprocess.Popen[bytes]
-    arguments: tuple[str, ...]
-    out: IO[bytes]
-    err: IO[bytes]
+    command: Command
     at: float
     """Monotonic seconds."""
     within_s: float
@@ -90,30 +79,14 @@ def begin(
     check(role, "reviewer", arguments[0])
     with _lock:
         there = _going.get((folder, key))
-        if there and there.process.poll() is None:
+        if there and there.command.running:
             return
         forget(folder, key)
-        _going[folder, key] = _started(folder, arguments, actor, asked, within_s)
-        ended = [one for one, going in _going.items() if going.process.poll() is not None]
+        command = Command(folder, arguments, actor=actor, asked=asked)
+        _going[folder, key] = _Going(command, time.monotonic(), within_s)
+        ended = [one for one, going in _going.items() if not going.command.running]
         for oldest in ended[: max(0, len(_going) - KEPT)]:
             forget(*oldest)
-
-
-def _started(folder: Path, arguments: tuple[str, ...], actor: str, asked: bytes, within_s: float) -> _Going:
-    out, err, given = (tempfile.TemporaryFile() for _ in range(3))  # noqa: SIM115  # closed when it is forgotten
-    given.write(asked)
-    given.seek(0)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "core", *arguments, "--json", "--workspace", str(folder)],
-        stdin=given,
-        stdout=out,
-        stderr=err,
-        cwd=ROOT,
-        env={**os.environ, **({USER: actor} if actor else {})},
-        start_new_session=True,
-    )
-    given.close()
-    return _Going(process, arguments, out, err, time.monotonic(), within_s)
 
 
 def standing(folder: Path, key: str) -> Standing:
@@ -124,8 +97,8 @@ def standing(folder: Path, key: str) -> Standing:
             return Standing(state="none")
         since = time.monotonic() - going.at
         if going.result is None:
-            if going.process.poll() is None and since < going.within_s:
-                return Standing(state="running", since_s=since, said=_last_line(going.err))
+            if going.command.running and since < going.within_s:
+                return Standing(state="running", since_s=since, said=going.command.last_line())
             going.result = _ended(going)
         return going.result
 
@@ -133,53 +106,25 @@ def standing(folder: Path, key: str) -> Standing:
 def reads(below: str) -> bool:
     """Whether a command that runs was given a path below a folder."""
     with _lock:
-        running = [going for going in _going.values() if going.process.poll() is None]
-    return any(below in argument for going in running for argument in going.arguments)
+        running = [going.command for going in _going.values() if going.command.running]
+    return any(below in argument for command in running for argument in command.arguments)
 
 
 def forget(folder: Path, key: str) -> None:
     """End a command where it runs, and keep nothing of it."""
     with _lock:
         if going := _going.pop((folder, key), None):
-            _end(going.process)
-            going.out.close()
-            going.err.close()
-
-
-def _last_line(err: IO[bytes]) -> str:
-    """The last whole line of what a process that still runs wrote; where it writes on is not moved."""
-    size = os.fstat(err.fileno()).st_size
-    if not size or not hasattr(os, "pread"):
-        return ""
-    lines = os.pread(err.fileno(), SAID, max(0, size - SAID)).decode("utf-8", "replace").rsplit("\n", 2)
-    return lines[-2].strip() if len(lines) > 1 else ""
+            going.command.close()
 
 
 def _ended(going: _Going) -> Standing:
-    late = going.process.poll() is None
-    _end(going.process)
+    late = going.command.running
+    going.command.end()
     if late:
         return Standing(
             state="failed", trouble=f"It was not done within {going.within_s:.0f} s and was ended."
         )
-    going.out.seek(0)
     try:
-        answer: Any = json.load(going.out)
-    except ValueError:
-        going.err.seek(0)
-        last = going.err.read().decode("utf-8", "replace").strip()[-SAID:]
-        return Standing(state="failed", trouble=last or "It ended without an answer.")
-    if isinstance(answer, dict) and set(answer) == {"error"}:
-        return Standing(state="failed", trouble=str(answer["error"]))
-    return Standing(state="done", answer=answer)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started."""
-    if process.poll() is not None:
-        return
-    if os.name == "posix":
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
+        return Standing(state="done", answer=going.command.answer())
+    except InputError as e:
+        return Standing(state="failed", trouble=str(e))

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from core.errors import TrustError
-from core.workspace import Workspace, alongside
+from core.workspace import Workspace
 from core.workspace.alongside import Standing, begin, forget, standing
+from core.workspace.command import last_line
 from tests.make import add_tasks, make_tasks
 
 KEY = "key"
@@ -19,13 +20,13 @@ COMMAND = ("eval", "overlap")
 
 def test_the_last_whole_line_of_a_command_is_read_where_it_writes_on() -> None:
     with tempfile.TemporaryFile() as err:
-        assert alongside._last_line(err) == ""
+        assert last_line(err) == ""
         err.write(b"reading a.jsonl: 1 of 3\nreading a.jsonl: 2 of 3\nread")
         err.flush()
-        assert alongside._last_line(err) == "reading a.jsonl: 2 of 3"
+        assert last_line(err) == "reading a.jsonl: 2 of 3"
         err.write(b"ing a.jsonl: 3 of 3\n")
         err.flush()
-        assert alongside._last_line(err) == "reading a.jsonl: 3 of 3"
+        assert last_line(err) == "reading a.jsonl: 3 of 3"
 
 
 @pytest.fixture
