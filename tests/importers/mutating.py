@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,17 @@ def mutations(value: Any) -> Iterator[Any]:
 
 
 def read_lines(form: TraceFormat, path: Path, values: list[Any]) -> tuple[int, int]:
-    """Write the values on lines and read them: how many became attempts, and how many were set aside."""
+    """Write the values on lines and read them: how many became attempts, which can be stored, and how many asides."""
     path.write_text("\n".join(json.dumps(value) for value in values))
     found = list(form.read(opened(path)))
-    return sum(isinstance(f, Attempt) for f in found), sum(isinstance(f, Aside) for f in found)
+    attempts = [f for f in found if isinstance(f, Attempt)]
+    assert as_stored(attempts) == attempts
+    return len(attempts), sum(isinstance(f, Aside) for f in found)
+
+
+def as_stored(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """The attempts as they are read back: a value of a type that is not the field's does not come back as it was."""
+    return [Attempt.model_validate_json(attempt.model_dump_json()) for attempt in attempts]
 
 
 def _paths(value: Any, so_far: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

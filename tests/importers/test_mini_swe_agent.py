@@ -176,6 +176,10 @@ def test_a_member_of_any_type_breaks_nothing(tmp_path: Path) -> None:
     values = [traj(), *mutations(value)]
     assert sum(read_lines(FORM, tmp_path / "x.jsonl", values)) == len(values)
     path = tmp_path / "x.json"
+    recognised = 0
     for changed in mutations(messages()[:4]):
         path.write_text(json.dumps(changed))
-        assert read(FORM, path) if FORM.recognises(opened(path)) else True
+        if FORM.recognises(opened(path)):
+            recognised += 1
+            assert read(FORM, path)
+    assert recognised > 20
