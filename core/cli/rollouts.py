@@ -54,7 +54,9 @@ def rollouts() -> None:
 )
 @click.option("--verifier", help="What checks new tasks, and grades attempts without a reward, e.g. numeric.")
 @click.option("--keep-secrets", is_flag=True, help="Do not mask keys, tokens and e-mail addresses.")
-@click.option("--keep-raw", is_flag=True, help="Copy the files themselves into the workspace, too.")
+@click.option(
+    "--keep-raw", is_flag=True, help="Copy the files, and what was read beside them, into the workspace."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would come in.")
 def import_rollouts(
     desk: Desk,

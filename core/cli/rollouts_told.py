@@ -64,6 +64,9 @@ def _body(report: ImportReport) -> Iterator[str]:
     yield from _left(report)
     if report.masked:
         yield f"masked:   {_listed(report.masked)} (--keep-secrets leaves them as they are)"
+    if report.kept_bytes:
+        would = "would be kept" if report.dry_run else "kept"
+        yield f"files:    {would} as they came, secrets included: {report.kept_bytes:,} bytes"
     yield from (f"grouping: {one_line(sentence, 400)}" for sentence in report.grouping)
     yield from (
         f"note:     {one_line(r.text, 400)}" + (f" ({r.count:,} times)" if r.count > 1 else "")

@@ -45,7 +45,7 @@ class ImportOptions(Record):
     keep_secrets: bool = False
     """Whether keys, tokens and addresses stay as they are; by default they are masked."""
     keep_raw: bool = False
-    """Whether the files themselves are copied into the workspace."""
+    """Whether the files themselves, with the neighbours that were read, are copied into the workspace."""
     domain: str | None = None
     """Of tasks that are new; by default their namespace, else "general"."""
     split: Split = "train"
@@ -179,6 +179,8 @@ class ImportReport(Record):
     usage: Usage = Usage()
     masked: dict[str, int] = Field(default_factory=dict)
     """Kind of secret -> how many were masked."""
+    kept_bytes: int = 0
+    """Of the files that are kept in the workspace as they came."""
     grouping: tuple[str, ...] = ()
     """How attempts were grouped, one sentence for each rule that was inferred, with how to override it."""
     remarks: tuple[Told, ...] = ()

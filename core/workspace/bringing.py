@@ -26,6 +26,7 @@ from core.store.spool import VERSION, Spool
 from core.verifiers import Outside
 from core.workspace.holding import held
 from core.workspace.placing import Placing
+from core.workspace.raw import keep, size_of
 from core.workspace.recording import Into, Recording, saved_run
 from core.workspace.resettling import Resettling
 
@@ -65,7 +66,10 @@ def look(
                 placing.name_tasks()
                 placing.preview()
                 run_id = placing.run_of_known()
-            return told(spool, options, said, source=asked.source, dry_run=True, run_id=run_id)
+            kept = size_of(spool, options) if options.keep_raw else 0
+            return told(
+                spool, options, said, source=asked.source, dry_run=True, run_id=run_id, kept_bytes=kept
+            )
         finally:
             spool.close()
 
@@ -147,10 +151,9 @@ class Bringing:
         said = asked.choose(spool)
         self._keep_aside(spool)
         _check(spool, asked.source)
+        kept = keep(spool, asked.options, self.folder / IMPORTS) if asked.options.keep_raw else 0
         report = self._record(spool, asked, request, said)
-        if asked.options.keep_raw:
-            self._keep_raw(spool)
-        return report
+        return report.model_copy(update={"kept_bytes": kept})
 
     def _record(self, spool: Spool, asked: Asked, request: str, said: Sequence[RewardSaid]) -> ImportReport:
         placing = Placing(self.store, spool)
@@ -234,20 +237,6 @@ class Bringing:
         while rows := set_aside(spool, KEPT_ASIDE, offset)[0]:
             self.store.tasks.set_aside([r.model_copy(update={"source": kept_name(r.source)}) for r in rows])
             offset += len(rows)
-
-    def _keep_raw(self, spool: Spool) -> None:
-        """Copy the files into the workspace, each named by its content."""
-        kept = self.folder / IMPORTS / "raw"
-        kept.mkdir(parents=True, exist_ok=True)
-        for row in spool.rows("SELECT path, sha256 FROM files WHERE became = 'read'"):
-            path = Path(row["path"])
-            target = kept / f"{row['sha256'][:16]}-{kept_name(path.name)}"
-            if not target.exists():
-                partial = target.with_name(
-                    f"{target.name}.partial"
-                )  # never half a file under the whole one's name
-                shutil.copyfile(path, partial)
-                partial.replace(target)
 
     def _forget_old(self) -> None:
         """Take away imports that were begun long ago, and that nobody went on with."""
