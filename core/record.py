@@ -15,6 +15,9 @@ from core.errors import InputError
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+_put_values, _put_given, _put_extra, _put_private = (vars(BaseModel)[s].__set__ for s in BaseModel.__slots__)
+"""How the parts of a model are set, frozen or not (pydantic's `model_construct` sets the same, by name)."""
+
 
 class Record(BaseModel):
     """An immutable value. Unknown fields are refused, so a typo never vanishes silently."""
@@ -54,23 +57,23 @@ def unchecked(kind: Callable[_P, _R]) -> Callable[_P, _R]:
     """
     record = cast(type[Record], kind)
     fields = record.model_fields
-    blank = {name: None if each.default_factory else each.default for name, each in fields.items()}
-    makers = {
-        n: cast(Callable[[], Any], each.default_factory) for n, each in fields.items() if each.default_factory
-    }
-    given, new, put = set(fields), object.__new__, object.__setattr__  # a record is frozen
+    blank = {name: f.default for name, f in fields.items()}
+    makers = [
+        (name, cast(Callable[[], Any], f.default_factory)) for name, f in fields.items() if f.default_factory
+    ]
+    given, new = set(fields), cast(Callable[[Any], _R], object.__new__)
 
     def made(*_: _P.args, **values: _P.kwargs) -> _R:
         held = blank | values
-        for name, maker in makers.items():
+        for name, maker in makers:
             if name not in values:
                 held[name] = maker()
         one = new(record)
-        put(one, "__dict__", held)
-        put(one, "__pydantic_fields_set__", given)
-        put(one, "__pydantic_extra__", None)
-        put(one, "__pydantic_private__", None)
-        return cast(_R, one)
+        _put_values(one, held)
+        _put_given(one, given)
+        _put_extra(one, None)
+        _put_private(one, None)
+        return one
 
     return made
 

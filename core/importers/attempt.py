@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from pydantic import Field, JsonValue
 
 from core.importers.opened import Opened
-from core.record import Record
+from core.record import Record, unchecked
 from core.rollout import Score, Task, Trajectory, Usage
 
 
@@ -75,6 +75,10 @@ class Attempt(Record):
     """Results of tools for which no call was found; they stay in the messages."""
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """Small facts worth keeping: advantage of the dump, trainer step, timestamps, exit status. No long texts."""
+
+
+new_attempt, new_trajectory, new_usage = unchecked(Attempt), unchecked(Trajectory), unchecked(Usage)
+"""For formats with many short attempts; what they put into them was made by `core.importers.getting`."""
 
 
 class Aside(Record):
