@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -75,11 +75,12 @@ _BLOCKS = _TEXTS | _CALLS | _RESULTS | _THOUGHTS | _MEDIA
 _CALL_IDS = ("call_id", "toolCallId", "tool_call_id", "id")
 _RESULT_IDS = ("tool_call_id", "tool_use_id", "call_id", "toolCallId")
 _ARGUMENTS = ("arguments", "input", "args", "parameters", "action", "code", "server_tool_call")
+_FLAGS = ("is_error", "isError", "error", "status")
 _OUTPUTS = ("output", "content", "result", "response", "server_tool_call_response")
 
-_SHOWN = json.JSONEncoder(ensure_ascii=False)
+_SHOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False)  # what was read from JSON has no circles
 
-_message, _step = unchecked(Message), unchecked(Step)
+new_message, new_step = unchecked(Message), unchecked(Step)
 
 _BASE64 = re.compile(r"data:([\w.+-]+)/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]{64,}")
 
@@ -283,7 +284,7 @@ class _Call:
         outcome = self.told
         if self.fault and outcome.success is None:
             outcome = Told(False, error_text(self.fault), "flag")
-        return _step(
+        return new_step(
             tool=self.tool,
             parameters=self.parameters,
             output=self.output or "",
@@ -309,9 +310,9 @@ class _Reader:
     orphans: int = 0
     waiting: deque[_Call] = field(default_factory=deque)
     """Calls of the newest calling turn, in order."""
-    by_id: defaultdict[str, deque[_Call]] = field(default_factory=lambda: defaultdict(deque))
+    by_id: dict[str, deque[_Call]] = field(default_factory=dict)
     """Of these, by id."""
-    older: defaultdict[str, deque[_Call]] = field(default_factory=lambda: defaultdict(deque))
+    older: dict[str, deque[_Call]] = field(default_factory=dict)
     """Calls of earlier turns, by id, the newest turn's first."""
 
     def take(self, item: Any) -> None:
@@ -357,7 +358,7 @@ class _Reader:
         for block in results:
             self._result(block, _first(block, _OUTPUTS))
         if words := text_of_content(content):
-            self.messages.append(_message(role="system" if role == "system" else "user", content=words))
+            self.messages.append(new_message(role="system" if role == "system" else "user", content=words))
 
     def _assistant(self, item: dict[str, Any], content: Any) -> None:
         """A message is a turn; as an item of a response it goes on with the items beside it."""
@@ -402,22 +403,21 @@ class _Reader:
 
     def _end_turn(self) -> None:
         if self.words is not None:
-            self.messages.append(_message(role="assistant", content="\n".join(self.words)))
+            self.messages.append(new_message(role="assistant", content="\n".join(self.words)))
             self.words = None
 
     def _call(self, raw: Any) -> None:
         """One call, as an object or as JSON in a string; its name and arguments may stand in `function`."""
         item = raw if isinstance(raw, dict) else _object_in(raw) or {"arguments": raw}
         inner = as_dict(item.get("function"))
-        kind = _kind(item)
         tool = as_text(inner.get("name")) or as_text(
             _first(item, ("name", "toolName", "tool_name", "function"))
         )
         given = _first(inner if not inner.keys().isdisjoint(_ARGUMENTS) else item, _ARGUMENTS)
-        if kind == "custom_tool_call" and isinstance(given, str):
+        if item.get("type") == "custom_tool_call" and isinstance(given, str):
             given = {"input": given}  # free text by definition
         call = _Call(
-            tool=tool or (kind.removesuffix("_call") if kind.endswith("_call") else "") or "unknown",
+            tool=tool or _named_by_kind(item) or "unknown",
             parameters=arguments_of(given),
             turn=self.turn,
             fault=as_text(item.get("parse_error")),
@@ -433,11 +433,12 @@ class _Reader:
             self.called = call.turn
             for known, calls in self.by_id.items():
                 if calls:
-                    self.older[known].extendleft(reversed(calls))
-            self.waiting, self.by_id = deque(), defaultdict(deque)
+                    self.older.setdefault(known, deque()).extendleft(reversed(calls))
+            self.waiting.clear()
+            self.by_id.clear()
         self.waiting.append(call)
         if call_id:
-            self.by_id[call_id].append(call)
+            self.by_id.setdefault(call_id, deque()).append(call)
 
     def _result(self, item: dict[str, Any], content: Any, *, inside: bool = False) -> None:
         """The result of a call: it becomes the call's, and a message of its own.
@@ -461,7 +462,7 @@ class _Reader:
         if inside and self.words is not None:
             self.words.append(f"[result of {name or 'a tool'}: {output}]")
         else:
-            self.messages.append(_message(role="tool", content=output, name=name or None))
+            self.messages.append(new_message(role="tool", content=output, name=name or None))
 
     def _awaited(self, item: dict[str, Any]) -> _Call | None:
         """The call that a result belongs to; None for an orphan."""
@@ -471,6 +472,12 @@ class _Reader:
             if (call := _unanswered(calls)) is not None:
                 return call
         return None if call_id else _unanswered(self.waiting)
+
+
+def _named_by_kind(item: dict[str, Any]) -> str:
+    """The tool of a call that is an item of its own kind: of `web_search_call` it is web_search."""
+    kind = _kind(item)
+    return kind.removesuffix("_call") if kind.endswith("_call") else ""
 
 
 def _unanswered(calls: deque[_Call] | None) -> _Call | None:
@@ -501,16 +508,18 @@ def _is_recorded(item: dict[str, Any], content: Any) -> bool:
 
 def _flag_of(item: dict[str, Any]) -> bool | None:
     """Whether a result is marked as an error; None without a mark."""
+    inner = item.get("content")
+    if isinstance(inner, dict) and as_text(inner.get("type")).endswith(
+        "_error"
+    ):  # a tool of the provider's own
+        return True
+    if item.keys().isdisjoint(_FLAGS):
+        return None
     for key in ("is_error", "isError", "error"):
         value = item.get(key)
         if isinstance(value, bool):
             return value
     if isinstance(item.get("error"), str | dict) and item["error"]:
-        return True
-    inner = item.get("content")
-    if isinstance(inner, dict) and as_text(inner.get("type")).endswith(
-        "_error"
-    ):  # of a tool of Anthropic's own
         return True
     return True if item.get("status") in ("error", "failed") else None
 

@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Seen, new_attempt, new_trajectory, new_usage
 from core.importers.dialects import conversation, text_of_content
 from core.importers.documents import documents_of
 from core.importers.formats.own_words import judged
 from core.importers.formats.swe_bench import Verdicts, id_of, instance_of, namespace_of, run_of, verdicts
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_text, at
 from core.importers.opened import Opened
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _BLOCK = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _CODE = re.compile(r"\s*<returncode>(-?\d{1,6})</returncode>")
@@ -84,20 +84,22 @@ def _attempt(place: str, value: dict[str, Any], around: _Around) -> Attempt:
     ended = as_dict(messages[-1].get("extra")) if messages and messages[-1].get("role") == "exit" else {}
     status = as_text(info.get("exit_status")) or as_text(ended.get("exit_status"))
     submitted = as_text(info.get("submission")) or as_text(ended.get("submission"))
-    users = [m.content for m in talk.messages if m.role == "user"]
+    model, stats = as_text(at(info, "config", "model", "model_name")), as_dict(info.get("model_stats"))
     instance = as_text(value.get("instance_id"))[:200] or around.instance
     scores = around.reports.scores(instance)
-    return Attempt(
+    return new_attempt(
         place=place,
         namespace=namespace_of(instance),
         task_id=instance,
-        question="".join(users[:1]) or instance or "(the trajectory does not tell its task)",
+        question=next((m.content for m in talk.messages if m.role == "user"), "")
+        or instance
+        or "(the trajectory does not tell its task)",
         system="\n".join(m.content for m in talk.messages if m.role == "system"),
-        model=as_text(at(info, "config", "model", "model_name")),
+        model=model,
         agent=" ".join(t for t in ("mini-swe-agent", as_text(info.get("mini_version"))) if t),
         run=around.run,
-        own_id=id_of(talk, around.run, as_said(info)),
-        trajectory=Trajectory(
+        own_id=id_of(talk, around.run, model, status, submitted, as_said(stats)),
+        trajectory=new_trajectory(
             messages=talk.messages,
             steps=tuple(judged(step, _TIMED_OUT) for step in talk.steps),
             answer=submitted or talk.answer,
@@ -106,7 +108,7 @@ def _attempt(place: str, value: dict[str, Any], around: _Around) -> Attempt:
         scores=scores,
         reward="resolved" if around.reports.resolved else None,
         error=_error(status, info, scores),
-        usage=_usage(as_dict(info.get("model_stats")), messages),
+        usage=_usage(stats, messages),
         orphans=talk.orphans,
         metadata={"exit_status": status} if status else {},
     )
@@ -174,7 +176,7 @@ def _usage(stats: dict[str, Any], messages: Sequence[dict[str, Any]]) -> Usage:
     calls = as_int(stats.get("api_calls"))
     spoken = sum(m.get("role") == "assistant" for m in messages)
     cost = as_number(stats.get("instance_cost"))
-    return Usage(
+    return new_usage(
         calls=max(0, spoken if calls is None else calls),
         prompt_tokens=sum(max(0, as_int(u.get("prompt_tokens")) or 0) for u in used),
         completion_tokens=sum(max(0, as_int(u.get("completion_tokens")) or 0) for u in used),
