@@ -7,18 +7,21 @@ import importlib
 import json
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from core.errors import InputError
 from core.importers.formats import FORMATS
+from core.importers.gathering import recognised
 from core.importers.source import MAX_LINE
 from core.ports import silent
 from core.workspace import Workspace
 from core.workspace.bringing import look
 from core.workspace.intake import ImportOptions, ImportReport
-from tests.importers.making import Counts
+from tests.importers.making import Counts, attempts_of, opened
+from tests.importers.mutating import as_stored, mutations
 
 Maker = Callable[[Path, int], Counts]
 
@@ -35,6 +38,8 @@ ONE_RECORD = sorted({*LINES} - {"claude_code", "codex", "otel", "openai_agents",
 A_LINE = {"columnar": 4}
 """Attempts on a line, where that is not one."""
 ATTEMPTS = 12
+EVERY = 25
+"""Of the many values with junk in one place, one in so many is tried."""
 
 every = pytest.mark.parametrize("name", MAKERS)
 by_lines = pytest.mark.parametrize("name", LINES)
@@ -185,6 +190,19 @@ def test_garbage_between_the_records_is_set_aside_alone(name: str, junk: bytes, 
     )
     assert report.set_aside_total == whole.set_aside_total + 1
     assert report.set_aside[0].line == middle + 1
+
+
+@by_lines
+def test_a_value_of_any_type_in_any_record_fails_no_reader(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "dump.jsonl"
+    MAKERS[name](path, 4)
+    form, lines = recognised(opened(path)), path.read_text().splitlines()
+    assert form is not None
+    for place in (0, len(lines) // 2, len(lines) - 1):
+        for changed in islice(mutations(json.loads(lines[place])), 0, None, EVERY):
+            path.write_text("\n".join([*lines[:place], json.dumps(changed), *lines[place + 1 :]]))
+            found = attempts_of(form, path)
+            assert as_stored(found) == found
 
 
 @by_lines
