@@ -11,6 +11,9 @@ from core.importers.attempt import Attempt
 from core.importers.formats.atif import Atif
 from core.importers.formats.harbor import Harbor
 from core.importers.opened import Opened
+from core.workspace import Workspace
+from core.workspace.intake import ImportOptions
+from tests.importers.make_atif import trajectory
 from tests.importers.make_harbor import make, make_job, trial
 from tests.importers.making import attempts_of, counted, opened, read, remarks_of
 from tests.importers.mutating import mutations, read_lines
@@ -49,6 +52,55 @@ def test_a_job_is_read_trial_by_trial_with_the_trajectories(tmp_path: Path) -> N
     assert [a.scores["reward"].value for a in attempts if a.scores] == [1.0, 0.0, 1.0, 0.0]
     assert {(a.model, a.agent, a.run) for a in attempts} == {("maker-1", "mini 1.0", "job-1")}
     assert len({a.own_id for a in attempts}) == 8
+
+
+def several_steps(folder: Path, *told: dict[str, Any], **changes: Any) -> Path:
+    """A trial whose steps have folders of their own, as Harbor keeps those of `[[steps]]`."""
+    for number, step in enumerate(told):
+        agent = folder / "steps" / step["step_name"] / "agent"
+        agent.mkdir(parents=True)
+        (agent / "trajectory.json").write_text(json.dumps(trajectory(number)))
+    made = trial(0) | {"agent_result": None, "step_results": list(told)} | changes
+    (folder / "result.json").write_text(json.dumps(made))
+    return folder / "result.json"
+
+
+def test_a_trial_of_several_steps_is_one_attempt(tmp_path: Path, workspace: Workspace) -> None:
+    used = {"n_input_tokens": 100, "n_output_tokens": 10, "cost_usd": 0.25}
+    steps = [{"step_name": name, "agent_result": used} for name in ("first", "second")]
+    path = several_steps(tmp_path, *steps)
+    (attempt,) = attempts_of(FORM, path)
+    assert [m.content for m in attempt.trajectory.messages if m.role == "user"][:2] == [
+        "Make file 0.",
+        "Make file 1.",
+    ]
+    assert (attempt.usage.prompt_tokens, attempt.usage.completion_tokens, attempt.usage.cost_usd) == (
+        200,
+        20,
+        0.5,
+    )
+    assert (attempt.scores["reward"].value, attempt.error) == (1.0, None)
+    report = workspace.intake.add_rollouts([tmp_path], ImportOptions(), "ann")
+    assert (report.attempts, report.added, report.steps.total) == (1, 1, len(attempt.trajectory.steps))
+
+
+def test_what_broke_a_step_off_broke_the_trial_off(tmp_path: Path) -> None:
+    broken = {
+        "step_name": "first",
+        "exception_info": {"exception_type": "AgentError", "exception_message": "gone"},
+    }
+    (lost,) = attempts_of(
+        FORM, several_steps(tmp_path / "a", broken, verifier_result={"rewards": {"reward": 0.0}})
+    )
+    assert lost.error == "AgentError: gone"
+
+
+def test_the_trajectory_of_a_trial_is_read_before_those_of_its_steps(tmp_path: Path) -> None:
+    path = several_steps(tmp_path, {"step_name": "first"}, {"step_name": "second"})
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "trajectory.json").write_text(json.dumps(trajectory(7)))
+    (attempt,) = attempts_of(FORM, path)
+    assert attempt.question == "Make file 7."
 
 
 def test_the_result_of_a_job_sums_up_and_is_no_attempt(tmp_path: Path) -> None:

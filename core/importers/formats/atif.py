@@ -195,10 +195,12 @@ def _references(trajectory: dict[str, Any]) -> Iterator[str]:
 
 def _belongs_to(opened: Opened) -> bool:
     """Whether another file is read with this one in it: the result of its trial, or what it continues."""
-    if opened.path.parent.name == "agent" and (path := neighbour(opened, "../result.json")):
-        result = whole_of(Opened(path))
-        if at(result, "trial_name") and "task_name" in result:
-            return True
+    if opened.path.parent.name == "agent":
+        of_step = opened.path.parent.parent.parent.name == "steps"
+        for place in ("../result.json", "../../../result.json" if of_step else ""):
+            result = whole_of(Opened(path)) if place and (path := neighbour(opened, place)) else None
+            if at(result, "trial_name") and "task_name" in result:
+                return True
     first = _CONTINUED.sub("", opened.file_name)
     return first != opened.file_name and neighbour(opened, first) is not None
 

@@ -5,6 +5,8 @@
 2. Without a verdict of the verifier a trial is an infrastructure error where an exception is told, else ungraded.
    With one, a time limit is no error; another exception is, unless the trial was rewarded all the same.
 3. The job's own `result.json` holds no trials but those that have no folder.
+4. A trial of several steps is one attempt: where it has no trajectory of its own, those of its steps
+   (`steps/<step>/agent/trajectory.json`) are read one after the other. Its reward is the trial's, never a step's.
 """
 
 from __future__ import annotations
@@ -34,12 +36,11 @@ class Harbor:
         return any(_is_trial(record) or _is_job(record) for record in opened.records)
 
     def read(self, opened: Opened) -> Iterator[Found]:
-        alone = neighbour(opened, "agent/trajectory.json") is None
         for document in documents_of(opened, lambda value: _is_trial(value) or _is_job(value)):
             if isinstance(document, Aside):
                 yield document
             elif _is_trial(document.value):
-                yield from _trial(document.place, document.value, None if alone else opened)
+                yield from _trial(document.place, document.value, opened)
             else:
                 yield from _job(document.value, opened)
 
@@ -63,20 +64,36 @@ def _job(job: dict[str, Any], opened: Opened) -> Iterator[Found]:
 
 
 def _trial(place: str, trial: dict[str, Any], opened: Opened | None) -> Iterator[Found]:
-    """A trial and its sub-agents; `opened` is the file that stands beside its trajectory, None where none does."""
-    file = beside(opened, "agent/trajectory.json") if opened is not None else None
-    value = whole_of(file)
-    if file is None or not is_trajectory(value):
+    """A trial and its sub-agents; `opened` is the file that stands in its folder, None where none does."""
+    parts: list[dict[str, Any]] = []
+    for file in _trajectories(trial, opened) if opened is not None else ():
+        if is_trajectory(value := whole_of(file)):
+            more, remarks = chain(file, value)
+            parts += more
+            yield from remarks
+        if opened is not None:
+            opened.used |= file.used
+    if not parts:
         text = "No ATIF trajectory stands in the folder of a trial: its messages and steps are not known."
         yield Remark(text=text)
-        yield _attempt(place, trial, None)
-        return
-    parts, remarks = chain(file, value)
-    yield from remarks
-    yield _attempt(place, trial, story(parts))
+    yield _attempt(place, trial, story(parts) if parts else None)
     yield from sub_agents(place, parts)
-    if opened is not None:
-        opened.used |= file.used
+
+
+def _trajectories(trial: dict[str, Any], opened: Opened) -> Iterator[Opened]:
+    """The file of its trajectory, or where it has none, those of its steps."""
+    if (whole := beside(opened, "agent/trajectory.json")) is not None:
+        yield whole
+        return
+    for step in _steps(trial):
+        name = as_text(step.get("step_name"))[:200]
+        if name and (part := beside(opened, f"steps/{name}/agent/trajectory.json")) is not None:
+            yield part
+
+
+def _steps(trial: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is told of its steps, where it has several."""
+    return [step for step in as_list(trial.get("step_results")) if isinstance(step, dict)]
 
 
 def _attempt(place: str, trial: dict[str, Any], told: Story | None) -> Attempt:
@@ -116,7 +133,7 @@ def _scores(trial: dict[str, Any]) -> dict[str, Seen]:
 
 
 def _error(trial: dict[str, Any], scores: dict[str, Seen]) -> str | None:
-    exception = trial.get("exception_info")
+    exception = next((e for part in (trial, *_steps(trial)) if (e := part.get("exception_info"))), None)
     if not exception:
         return None
     kind, message = as_text(at(exception, "exception_type")), as_text(at(exception, "exception_message"))
@@ -138,12 +155,14 @@ def _agent(trial: dict[str, Any]) -> str:
 
 def _usage(trial: dict[str, Any], told: Story | None) -> Usage:
     """What the trial says that the agent took, sub-agents included; else what the trajectory says."""
-    result = as_dict(trial.get("agent_result"))
-    prompt, completion = (max(0, as_int(result.get(k)) or 0) for k in ("n_input_tokens", "n_output_tokens"))
-    known = told.usage if told else Usage()
+    known, whole = told.usage if told else Usage(), as_dict(trial.get("agent_result"))
+    results = [whole] if whole else [as_dict(step.get("agent_result")) for step in _steps(trial)]
+    prompt, completion = (
+        sum(max(0, as_int(r.get(k)) or 0) for r in results) for k in ("n_input_tokens", "n_output_tokens")
+    )
     if not prompt and not completion:
         return known
-    cost = max(0.0, as_number(result.get("cost_usd")) or 0.0)
+    cost = sum(max(0.0, as_number(r.get("cost_usd")) or 0.0) for r in results)
     return Usage(calls=known.calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost)
 
 
