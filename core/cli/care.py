@@ -241,6 +241,12 @@ def _told(done: Erased) -> list[str]:
     if done.calls_dropped or done.embeddings_dropped:
         cached = f"{plural(done.calls_dropped, 'cached reply', 'cached replies')} and "
         said.append(f"Dropped: {cached}{plural(done.embeddings_dropped, 'embedding')}.")
+    if done.imports_dropped:
+        verb = "would be" if done.dry_run else "was"
+        said.append(
+            f"What {plural(done.imports_dropped, 'interrupted import')} had read {verb} dropped. Import the files "
+            "again: where they hold the text, it comes back with them."
+        )
     said += [f"Rewritten: {name}" for name in done.logs] + [f"Removed: {name}" for name in done.removed]
     if done.by_chance:
         said.append(

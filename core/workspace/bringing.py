@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -29,11 +28,8 @@ from core.workspace.placing import Placing
 from core.workspace.raw import keep, size_of
 from core.workspace.recording import Into, Recording, saved_run
 from core.workspace.resettling import Resettling
+from core.workspace.unfinished import IMPORTS, forget_old
 
-IMPORTS = "imports"
-"""Folder of a workspace for imports that are under way, and for files that are kept."""
-FORGOTTEN_S = 30 * 24 * 3600
-"""After so long nobody goes on with an import that was interrupted."""
 PATIENCE = 60
 """How often a run that somebody works on is tried again, a second each."""
 KEPT_ASIDE = 1_000
@@ -143,7 +139,7 @@ class Bringing:
                 shutil.rmtree(place, ignore_errors=True)
                 raise
             shutil.rmtree(place, ignore_errors=True)
-            self._forget_old()
+            forget_old(self.folder)
         return report
 
     def _through(self, spool: Spool, asked: Asked, request: str, unpacked: Path) -> ImportReport:
@@ -237,16 +233,6 @@ class Bringing:
         while rows := set_aside(spool, KEPT_ASIDE, offset)[0]:
             self.store.tasks.set_aside([r.model_copy(update={"source": kept_name(r.source)}) for r in rows])
             offset += len(rows)
-
-    def _forget_old(self) -> None:
-        """Take away imports that were begun long ago, and that nobody went on with."""
-        for spool in self.folder.glob(f"{IMPORTS}/*/spool.db"):
-            try:
-                changed = spool.stat().st_mtime
-            except FileNotFoundError:  # another import has ended meanwhile
-                continue
-            if time.time() - changed > FORGOTTEN_S:
-                shutil.rmtree(spool.parent, ignore_errors=True)
 
 
 def name_of(paths: Sequence[Path | str]) -> str:

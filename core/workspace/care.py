@@ -15,6 +15,7 @@ from core.store.events import Clock
 from core.store.lasting import lasting
 from core.store.store import utc_now
 from core.workspace.quiet import quiet, scratch
+from core.workspace.unfinished import drop
 from core.workspace.workspace import DATABASE
 
 BACKUPS = "backups"
@@ -86,7 +87,7 @@ class Care:
 
         Raises:
             InputError: the file is no sound workspace, or of a newer Winnow; nothing was changed.
-            BusyError: a worker or a run is at work.
+            BusyError: a worker, a run or an import is at work.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -95,6 +96,7 @@ class Care:
                 manifest = read_backup(file, new)
                 kept = self._keep(actor)
                 before = lasting(self.database) if kept else None
+                drop(self.folder)  # what an import had saved is not there any more
                 carried = prepare(new, file, self.clock, actor, kept.name if kept else "", before)
                 put_in_place(new, self.database)
         except OSError as e:

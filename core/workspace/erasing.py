@@ -19,6 +19,7 @@ from core.store.redaction import Redacted, Replaced
 from core.store.store import Store
 from core.workspace.quiet import quiet
 from core.workspace.searching import Found, remove_copies, search_files
+from core.workspace.unfinished import drop, unfinished
 from core.workspace.workspace import Workspace
 
 LEAST = 4
@@ -43,6 +44,8 @@ class Erased(Record):
     version: int | None = None
     proposals: tuple[str, ...] = ()
     """Proposals whose text held it: they were rejected."""
+    imports_dropped: int = 0
+    """Interrupted imports whose spools were removed: compressed, and partly freed, they cannot be searched."""
     logs: tuple[str, ...] = ()
     """Files in logs/ that were rewritten."""
     removed: tuple[str, ...] = ()
@@ -94,7 +97,7 @@ class Erasing:
 
         Raises:
             InputError: a text is too short, or part of what is kept, or rows could not be read without it.
-            BusyError: a worker or a run is at work.
+            BusyError: a worker, a run or an import is at work.
         """
         texts = sorted(dict.fromkeys(texts), key=len, reverse=True)
         needles = [Needle(text, exact_case=exact_case) for text in texts]
@@ -102,9 +105,17 @@ class Erasing:
         if dry_run:
             found = search_files(self._folder, needles, self._store.redactions.kept(needles), database=False)
             places = self._store.redactions.count(needles)
-            return Erased(dry_run=True, places=places, left=tuple(found), **self._foreseen(needles))
+            dropped = len(unfinished(self._folder))
+            return Erased(
+                dry_run=True,
+                places=places,
+                left=tuple(found),
+                imports_dropped=dropped,
+                **self._foreseen(needles),
+            )
         with quiet(self._folder):
             erased = self._replace(texts, needles, actor, kind, reason)
+            dropped = drop(self._folder)
             logs = _rewrite_logs(self._folder, list(zip(needles, erased.redactions, strict=True)))
             wiped = self._store.redactions.wipe()
             removed = remove_copies(self._folder, needles) if copies else []
@@ -115,6 +126,7 @@ class Erasing:
                 for redaction in erased.redactions:
                     self._store.redactions.set_proved(redaction.id)
         update = {
+            "imports_dropped": dropped,
             "logs": tuple(logs),
             "removed": tuple(removed),
             "left": tuple(left),

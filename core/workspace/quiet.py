@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 
 from core import worker
 from core.errors import BusyError
+from core.workspace.unfinished import IMPORTS, import_locks
 
 HELD_MOST = 200
 """Locks that are held all along. Of further ones it is only seen to that nobody has them: open files are few."""
@@ -20,7 +21,7 @@ SCRATCH = ".scratch-"
 
 @contextmanager
 def quiet(folder: Path) -> Iterator[None]:
-    """Keep workers and runs out of a workspace.
+    """Keep workers, runs and imports out of a workspace.
 
     Raises:
         BusyError: one is at work.
@@ -31,14 +32,13 @@ def quiet(folder: Path) -> Iterator[None]:
                 f"A worker is at work on {folder}: pause it (`winnow jobs pause`), or wait for its end."
             )
         locks = [path for path in sorted((folder / "locks").glob("*.lock")) if path.name != "worker.lock"]
-        for number, path in enumerate(locks):
+        for number, path in enumerate([*locks, *import_locks(folder)]):
             lock = FileLock(path)
             try:
                 lock.acquire(blocking=False)
             except Timeout as e:
-                raise BusyError(
-                    f"A process works on {path.stem} of {folder}; wait for its end, or stop it."
-                ) from e
+                what = "an import into" if path.parent.name == IMPORTS else f"{path.stem} of"
+                raise BusyError(f"A process works on {what} {folder}; wait for its end, or stop it.") from e
             if number < HELD_MOST:
                 held.callback(lock.release)
             else:
