@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from core.importers.attempt import Seen
 from core.importers.source import bounded, storable
+from core.record import unchecked
 
 MAX_DEPTH = 60
 """How deep a foreign value may be nested; what lies deeper is told as `TOO_DEEP`."""
@@ -36,6 +37,8 @@ _WORDS = {
 """Words that stand for a score: the letters of Inspect AI (correct, incorrect, partial, no answer) and plain ones."""
 
 _SAID = json.JSONEncoder(ensure_ascii=False)
+
+_seen = unchecked(Seen)
 
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -136,23 +139,23 @@ def as_seen(value: Any) -> Seen:
     (1.0, 0.5, None)
     """
     if isinstance(value, bool):
-        return Seen(value=float(value))
+        return _seen(value=float(value))
     if isinstance(value, int | float):
         number = as_number(value)
-        return Seen(value=number, raw="" if number is not None else str(value)[:200])
+        return _seen(value=number, raw="" if number is not None else str(value)[:200])
     raw = bounded(as_said(value), 180)
     if not isinstance(value, str):
-        return Seen(raw=raw)
+        return _seen(raw=raw)
     text = value.strip()
     if text.lower() in _WORDS:
-        return Seen(value=_WORDS[text.lower()], raw=raw, guessed=True)
+        return _seen(value=_WORDS[text.lower()], raw=raw, guessed=True)
     percent = text.removesuffix("%").rstrip()
     if not _NUMBER.fullmatch(percent):
-        return Seen(raw=raw)
+        return _seen(raw=raw)
     number = as_number(float(percent))
     if percent == text or number is None:
-        return Seen(value=number, raw=raw)
-    return Seen(value=number / 100, raw=raw, guessed=True)
+        return _seen(value=number, raw=raw)
+    return _seen(value=number / 100, raw=raw, guessed=True)
 
 
 def at(value: Any, *path: str | int) -> Any:

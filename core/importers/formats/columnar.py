@@ -10,16 +10,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, new_attempt, new_trajectory
 from core.importers.dialects import conversation
 from core.importers.getting import as_json, as_list, as_said, as_seen, as_text
 from core.importers.lines import Piece, records_of, set_aside
 from core.importers.opened import Opened
-from core.rollout import Trajectory
+from core.rollout import Message
 
 _TEXTS = ("code", "response", "responses", "completion")
 _QUESTIONS = ("question", "query", "problem", "prompt")
@@ -50,6 +51,20 @@ class Columnar:
                 yield from _attempts(piece)
 
 
+class _Row(NamedTuple):
+    """What all attempts of a row share."""
+
+    place: str
+    question: str
+    system: str
+    opening: tuple[Message, ...]
+    expected: str | None
+    namespace: str
+    task_id: str | None
+    kept: dict[str, JsonValue]
+    reports: list[Any]
+
+
 def _attempts(piece: Piece) -> Iterator[Found]:
     row = piece.value
     question = next((text for k in _QUESTIONS if (text := as_text(row.get(k)))), "")
@@ -57,8 +72,8 @@ def _attempts(piece: Piece) -> Iterator[Found]:
         yield set_aside(piece.place, "there is no question", as_said(row))
         return
     texts = next((held for k in _TEXTS if (held := as_list(row.get(k)))), [])
-    columns = {"text": texts, "pred": as_list(row.get("pred")), "score": as_list(row.get("score"))}
-    lengths = {len(held) for held in columns.values() if held}
+    columns = [texts, as_list(row.get("pred")), as_list(row.get("score"))]
+    lengths = {len(held) for held in columns if held}
     if not lengths:
         yield set_aside(piece.place, "it holds no attempt", as_said(row))
         return
@@ -66,37 +81,44 @@ def _attempts(piece: Piece) -> Iterator[Found]:
         yield Remark(
             text="Lists of one row have different lengths; what is missing of an attempt is ungraded."
         )
-    for i in range(max(lengths)):
-        yield _attempt(
-            piece, question, i, {name: held[i] if i < len(held) else None for name, held in columns.items()}
-        )
+    shared = _shared(piece, question)
+    for number, (text, pred, score) in enumerate(zip_longest(*columns)):
+        yield _attempt(shared, number, as_said(text), as_said(pred), score)
 
 
-def _attempt(piece: Piece, question: str, number: int, of: dict[str, Any]) -> Attempt:
+def _shared(piece: Piece, question: str) -> _Row:
     row = piece.value
-    said = as_said(of["text"]) or as_said(of["pred"])
     system = as_text(row.get("system"))
     asked = [{"role": "system", "content": system}] if system else []
-    read = conversation(
-        [*asked, {"role": "user", "content": question}, {"role": "assistant", "content": said}]
-    )
-    kept: dict[str, JsonValue] = {
-        k: as_json(row[k]) for k in _KEPT if isinstance(row.get(k), str | int | float)
-    }
-    report = as_list(row.get("report"))
-    if number < len(report) and isinstance(report[number], str):
-        kept["report"] = as_text(report[number][:500])
     gt = row.get("gt") if row.get("gt") is not None else row.get("answer")
-    return Attempt(
-        place=f"{piece.place}, attempt {number + 1}",
-        namespace=as_text(row.get("data_source")),
-        task_id=as_text(row.get("idx")) or None,
+    return _Row(
+        place=piece.place,
         question=question,
         system=system,
+        opening=conversation([*asked, {"role": "user", "content": question}]).messages,
         expected=None if gt is None else as_said(gt) or None,
+        namespace=as_text(row.get("data_source")),
+        task_id=as_text(row.get("idx")) or None,
+        kept={k: as_json(row[k]) for k in _KEPT if isinstance(row.get(k), str | int | float)},
+        reports=as_list(row.get("report")),
+    )
+
+
+def _attempt(row: _Row, number: int, text: str, pred: str, score: Any) -> Attempt:
+    read = conversation([{"role": "assistant", "content": text or pred}])
+    kept = dict(row.kept)
+    if number < len(row.reports) and isinstance(row.reports[number], str):
+        kept["report"] = as_text(row.reports[number][:500])
+    return new_attempt(
+        place=f"{row.place}, attempt {number + 1}",
+        namespace=row.namespace,
+        task_id=row.task_id,
+        question=row.question,
+        system=row.system,
+        expected=row.expected,
         repeat=number,
-        trajectory=Trajectory(messages=read.messages, answer=as_said(of["pred"]) or read.answer),
-        scores={"score": as_seen(of["score"])},
+        trajectory=new_trajectory(messages=row.opening + read.messages, answer=pred or read.answer),
+        scores={"score": as_seen(score)},
         reward="score",
         metadata=kept,
     )
