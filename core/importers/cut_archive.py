@@ -35,7 +35,8 @@ class Whole(NamedTuple):
 
 def whole_members(file: IO[bytes]) -> Whole:
     """Walk through an archive from member to member, as far as that goes."""
-    found, at, cut = list[zipfile.ZipInfo](), 0, ""
+    found, at = list[zipfile.ZipInfo](), 0
+    cut: str | None = ""
     try:
         while _bytes(file, at, 4) == MEMBER:
             cut = ""

@@ -198,8 +198,8 @@ def _belongs_to(opened: Opened) -> bool:
     if opened.path.parent.name == "agent":
         of_step = opened.path.parent.parent.parent.name == "steps"
         for place in ("../result.json", "../../../result.json" if of_step else ""):
-            result = whole_of(Opened(path)) if place and (path := neighbour(opened, place)) else None
-            if at(result, "trial_name") and "task_name" in result:
+            result = as_dict(whole_of(Opened(path))) if place and (path := neighbour(opened, place)) else {}
+            if result.get("trial_name") and "task_name" in result:
                 return True
     first = _CONTINUED.sub("", opened.file_name)
     return first != opened.file_name and neighbour(opened, first) is not None
