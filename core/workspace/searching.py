@@ -14,7 +14,7 @@ from core.record import Record
 from core.store.needle import Needle
 from core.store.redaction import search_database
 from core.workspace.raw import RAW
-from core.workspace.unfinished import IMPORTS
+from core.workspace.unfinished import IMPORTS, unfinished
 from core.workspace.workspace import DATABASE
 
 WINDOW = 8 << 20
@@ -42,16 +42,20 @@ def search_files(
 ) -> list[Found]:
     """Every file of a workspace that holds one of the texts, or that cannot be read.
 
+    What interrupted imports had read is passed over: redacting drops it.
+
     Args:
         folder: of the workspace.
         needles: what to look for.
         chance: ids, hashes and times of the database that hold a text by chance: there, they do not count.
         database: whether its own database and the journals of that are looked at, too.
     """
-    found = []
+    found, dropped = [], {spool.parent for spool in unfinished(folder)}
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         own = path.parent == folder and path.name.startswith(DATABASE)
         if own and not database:
+            continue
+        if dropped & {*path.parents}:
             continue
         name = str(path.relative_to(folder))
         try:
@@ -94,8 +98,6 @@ def _what(path: Path, folder: Path, own: bool) -> str:
     inside = path.relative_to(folder).parts
     if inside[:2] == (IMPORTS, RAW):
         return "A file that was kept as it came (--keep-raw), which is never rewritten: remove it yourself."
-    if inside[0] == IMPORTS:
-        return "What an interrupted import had read: redacting drops it."
     return "Not a file of Winnow's: remove or mend it yourself."
 
 
