@@ -250,6 +250,11 @@ class ArmResult(Record):
     note: str = ""
     """Such as: it needs the verifier at run time; its lessons were learned on another model."""
 
+    @property
+    def asked(self) -> bool:
+        """Whether a model was asked for it; an arm that is computed from another's replies took nothing by itself."""
+        return self.kind not in COMPUTED
+
 
 class Look(Record):
     """One look of the sequential test at one pair."""

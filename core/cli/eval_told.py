@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.cli.desk import one_line, plural, table
-from core.proof import ArmResult, Comparison, Effect, Measured, Report, StopWhen
+from core.proof import ArmKind, ArmResult, Comparison, Effect, Measured, Report, StopWhen
 
 
 def told(report: Report) -> list[str]:
@@ -13,19 +13,25 @@ def told(report: Report) -> list[str]:
         f"{report.id} is {report.status}: {plural(report.tasks, config.split + ' task')} x {config.samples} rollouts x "
         f"{plural(len(config.seeds), 'seed')} for each arm, with {report.model}.",
         *table([_arm(arm) for arm in report.arms], ARMS),
+        *(f"{arm.name}: {arm.label}. {arm.note}".strip() for arm in report.arms if arm.kind not in PLAIN),
     ]
     for comparison in report.comparisons:
         lines += ["", *_comparison(comparison, config.stop_when)]
-    return [*lines, *(("", *report.notes) if report.notes else ())]
+    return [*lines, "", *report.notes, report.method]
 
 
+PLAIN: tuple[ArmKind, ...] = ("none", "version")
+"""Kinds of arms that need no explanation."""
 ARMS = (
     "arm",
     "mean",
     "pass@k",
     "content",
     "tasks",
-    "injected",
+    "lessons",
+    "tokens injected",
+    "calls an answer",
+    "calls",
     "tokens",
     "cost",
     "unscored",
@@ -35,18 +41,20 @@ ARMS = (
 
 
 def _arm(arm: ArmResult) -> tuple[object, ...]:
+    tokens = arm.prompt_tokens + arm.completion_tokens
     return (
         arm.name,
         _number(arm.mean),
         " ".join(f"@{k} {p:.2f}" for k, p in arm.pass_at.items()) or "-",
         _number(arm.content),
         arm.tasks,
+        arm.lessons,
         f"{arm.tokens_injected:.0f}",
-        f"{arm.prompt_tokens + arm.completion_tokens:,}",
-        f"${arm.cost_usd:.4f}",
+        f"{arm.calls_per_answer:g}",
+        *((f"{arm.calls:,}", f"{tokens:,}", f"${arm.cost_usd:.4f}") if arm.asked else "---"),
         arm.unscored,
         arm.errors,
-        f"{arm.cut}{'; ' + arm.note if arm.note else ''}",
+        arm.cut,
     )
 
 
@@ -75,7 +83,7 @@ def effect_line(effect: Effect) -> str:
     if effect.mean is None:
         return f"nothing to compare: {plural(effect.unpaired, 'task')} not scored in both arms"
     span = "no interval" if effect.low is None else f"95 % {effect.low:+.3f} to {effect.high:+.3f}"
-    p = "" if effect.p_two_sided is None else f"; p {effect.p_two_sided:.3f}"
+    p = "" if effect.p_two_sided is None else f"; p {_chance(effect.p_two_sided)}"
     unpaired = f", {effect.unpaired} not scored in both" if effect.unpaired else ""
     return (
         f"{effect.mean:+.3f} ({span}{p}) on {plural(effect.tasks, 'task')}: {effect.wins} better, {effect.ties} alike, "
@@ -87,7 +95,7 @@ def measured_line(one: Measured) -> str:
     """What was measured of one thing, with its sample size."""
     kind = ", on fresh tasks" if one.fresh else ", on the tasks that selected it" if one.selected else ""
     together = (
-        f"; {one.tried} tried together, p better corrected {_number(one.p_adjusted)}" if one.tried > 1 else ""
+        f"; {one.tried} tried together, p better corrected {_chance(one.p_adjusted)}" if one.tried > 1 else ""
     )
     return (
         f"{one.evaluation_id}, on version {one.version}, {one.split} tasks x {one.samples} rollouts, {one.model}{kind}"
@@ -107,6 +115,11 @@ def tasks_told(report: Report) -> list[str]:
         headers = ("task", "outcome", comparison.baseline, comparison.arm, "groups", "question")
         lines += ["", f"{comparison.arm} against {comparison.baseline}, task by task:", *table(rows, headers)]
     return lines
+
+
+def _chance(p: float | None) -> str:
+    """A p value; it is never 0."""
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _number(value: float | None) -> str:

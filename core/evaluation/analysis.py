@@ -111,8 +111,6 @@ def chosen(sampled: Mapping[str, Sampled], arm: Arm) -> Sampled:
         for seed, own in by_seed.items():
             groups[task_id][seed] = [choose(own)]
     note = "Every answer takes as many calls as the group has rollouts."
-    if arm.kind == "best_of":
-        note = f"It needs the verifier at run time. {note}"
     return replace(source, arm=arm, groups=groups, note=note)
 
 
@@ -180,7 +178,7 @@ def label(arm: Arm) -> str:
         "without": f"version {arm.version} without {arm.experience_id}",
         "with": f"with {', '.join(arm.proposal_ids)}{on}",
         "majority": f"majority vote over the replies of {arm.of}",
-        "best_of": f"the best reply of {arm.of}, by the verifier (which is needed at run time)",
+        "best_of": f"the best reply of {arm.of}: it needs the verifier at run time",
     }
     return words[arm.kind] + (f", with the token prior {arm.prior}" if arm.prior else "")
 

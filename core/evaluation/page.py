@@ -12,7 +12,7 @@ ROWS = 2_000
 
 ARMS = (
     *("arm", "what it is", "tasks", "mean", "pass@k", "content", "lessons", "tokens injected"),
-    *("calls per answer", "tokens", "cost", "unscored", "errors", "cut"),
+    *("calls per answer", "calls", "tokens", "cost", "unscored", "errors", "cut"),
 )
 EFFECTS = (
     *("arm", "difference", "95 % interval", "p", "p better", "wins", "ties", "losses"),
@@ -77,8 +77,7 @@ def _arms(arms: Sequence[ArmResult]) -> str:
             str(a.lessons),
             f"{a.tokens_injected:.0f}",
             f"{a.calls_per_answer:g}",
-            f"{a.prompt_tokens + a.completion_tokens:,}",
-            f"${a.cost_usd:.4f}",
+            *(_took(a) if a.asked else "---"),
             str(a.unscored),
             str(a.errors),
             str(a.cut),
@@ -86,6 +85,10 @@ def _arms(arms: Sequence[ArmResult]) -> str:
         for a in arms
     ]
     return _table(ARMS, rows)
+
+
+def _took(arm: ArmResult) -> tuple[str, ...]:
+    return f"{arm.calls:,}", f"{arm.prompt_tokens + arm.completion_tokens:,}", f"${arm.cost_usd:.4f}"
 
 
 def _effects(comparisons: Sequence[Comparison]) -> str:
@@ -100,8 +103,8 @@ def _effect(effect: Effect) -> tuple[str, ...]:
     return (
         number(effect.mean, sign=True),
         span(effect),
-        number(effect.p_two_sided),
-        number(effect.p_greater),
+        chance(effect.p_two_sided),
+        chance(effect.p_greater),
         *(str(n) for n in (effect.wins, effect.ties, effect.losses, effect.tasks, effect.unpaired)),
     )
 
@@ -122,7 +125,7 @@ def _comparison(comparison: Comparison, stop_when: StopWhen) -> Iterable[str]:
         yield _table(("domain", "right answer", "tasks", comparison.baseline, comparison.arm), rows)
     if comparison.looks:
         looks = [
-            (str(look.tasks), number(look.p), number(look.threshold), "stopped" if look.stopped else "")
+            (str(look.tasks), chance(look.p), f"{look.threshold:.4f}", "stopped" if look.stopped else "")
             for look in comparison.looks
         ]
         side = "stops above" if stop_when == "hopeless" else "stops at or below"
@@ -193,6 +196,11 @@ def _forest(comparisons: Sequence[Comparison]) -> str:
 def number(value: float | None, *, sign: bool = False) -> str:
     """A number as it is shown; a dash where there is none."""
     return "-" if value is None else f"{value:+.3f}" if sign else f"{value:.3f}"
+
+
+def chance(p: float | None) -> str:
+    """A p value as it is shown; it is never 0."""
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def span(effect: Effect) -> str:

@@ -7,7 +7,8 @@ from typing import get_args
 import streamlit as st
 
 from core.proof import Comparison, Report, TaskRow, Verdict
-from pages.parts import address, frame, paging, safe, words
+from core.workspace import Workspace
+from pages.parts import address, evaluation_replies, frame, paging, safe, words
 
 GROUPS = 3
 """Groups of one arm and task that get a link, one a seed."""
@@ -28,8 +29,8 @@ TONES: dict[Verdict, tuple[str, str]] = {
 }
 
 
-def draw(report: Report, one: Comparison) -> None:
-    """Every task of one comparison, the largest losses and gains first, with its groups in both arms."""
+def draw(ws: Workspace, report: Report, one: Comparison) -> None:
+    """Every task of one comparison, the largest losses and gains first, with what both arms replied."""
     frame.section("Task by task", f"{one.arm} against {one.baseline}, the largest differences first")
     counts = {v: sum(r.outcome == v for r in one.rows) for v in get_args(Verdict)}
     options = ["", *(v for v, n in counts.items() if n)]
@@ -49,10 +50,10 @@ def draw(report: Report, one: Comparison) -> None:
     first = paging.offset("evaluation_page", len(shown))
     for row in shown[first : first + paging.PAGE]:
         with st.container(gap="xxsmall"):
-            _task(report, one, row)
+            _task(ws, report, one, row)
 
 
-def _task(report: Report, one: Comparison, row: TaskRow) -> None:
+def _task(ws: Workspace, report: Report, one: Comparison, row: TaskRow) -> None:
     word, tone = TONES[row.outcome]
     moved = "" if row.difference is None else f" {row.difference:+.2f}"
     safe.html(
@@ -70,6 +71,7 @@ def _task(report: Report, one: Comparison, row: TaskRow) -> None:
     )
     sides = ((one.baseline, row.baseline_groups), (one.arm, row.arm_groups))
     with st.container(horizontal=True, gap="small"):
+        shown = evaluation_replies.opener(one, row)
         for side, (name, ids) in enumerate(sides):
             for group_id in ids[:GROUPS]:
                 if st.button(
@@ -84,3 +86,5 @@ def _task(report: Report, one: Comparison, row: TaskRow) -> None:
                     )
     if (most := max(len(ids) for _, ids in sides)) > GROUPS:
         frame.note(f"The first {GROUPS} of {most:,} seeds; the JSON names the groups of all.")
+    if shown:
+        evaluation_replies.draw(ws, one, row)

@@ -154,6 +154,7 @@ ARMS = (
     ("Lessons", "num"),
     ("Tokens injected", "num"),
     ("Calls an answer", "num"),
+    ("Calls", "num"),
     ("Tokens", "num"),
     ("Cost", "num"),
 )
@@ -212,8 +213,9 @@ def _arm_row(arm: ArmResult) -> Markup:
         ("num", f"{arm.lessons:,}"),
         ("num", f"{arm.tokens_injected:.0f}"),
         ("num", f"{arm.calls_per_answer:g}"),
-        ("num", f"{tokens:,}" if tokens else ""),
-        ("num", words.money(arm.cost_usd) if arm.cost_usd else ""),
+        ("num", f"{arm.calls:,}" if arm.asked else ""),
+        ("num", f"{tokens:,}" if arm.asked else ""),
+        ("num", words.money(arm.cost_usd) if arm.asked else ""),
     )
 
 

@@ -53,7 +53,7 @@ match view:
     case "Settings":
         evaluation_settings.draw(report)
     case "Tasks" if report.comparisons:
-        evaluation_tasks.draw(report, evaluation_closely.chosen(report))
+        evaluation_tasks.draw(ws, report, evaluation_closely.chosen(report))
     case "Tasks":
         frame.note("It has one arm, so there is nothing to compare.")
     case _:

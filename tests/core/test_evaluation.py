@@ -215,7 +215,7 @@ def test_majority_and_best_of_are_computed_from_an_arm_and_ask_nobody(workspace:
     assert means[0] < means[1]
     assert best.mean == pytest.approx(none.pass_at[8])
     assert (vote.calls_per_answer, vote.calls) == (8.0, 0)
-    assert "needs the verifier at run time" in best.note
+    assert "needs the verifier at run time" in best.label
 
 
 def test_what_could_not_be_scored_is_counted_and_is_no_zero(workspace: Workspace) -> None:

@@ -352,7 +352,7 @@ def test_a_report_has_every_number_with_its_sample_size(proved: Workspace) -> No
     for arm in report.arms:
         assert arm.mean is not None
         assert f"{arm.mean:.3f}" in shown
-    assert "It needs the verifier at run time." in shown
+    assert "it needs the verifier at run time" in shown
 
 
 def test_the_chart_shows_each_difference_with_its_interval_by_shape_and_number(proved: Workspace) -> None:
@@ -378,6 +378,20 @@ def test_tasks_are_listed_with_the_groups_of_both_arms(proved: Workspace) -> Non
     first = max(losses, key=lambda r: (abs(r.difference or 0), r.task_id == ""))
     assert page.button(f"evaluation_0_{first.baseline_groups[0]}")
     assert page.button(f"evaluation_1_{first.arm_groups[0]}")
+
+
+def test_what_both_arms_replied_to_a_task_stands_side_by_side(
+    proved: Workspace,
+) -> None:
+    row = max(proved.evaluating.report("EV4").comparisons[0].rows, key=lambda r: abs(r.difference or 0))
+    page = fine(open_page("prove/evaluation", "EV4", evaluation_view="Tasks"))
+    asked = [r for g in (*row.baseline_groups, *row.arm_groups) for r in proved.store.groups.get(g).rollouts]
+    assert asked[0].id not in text(page)
+    page.button(f"evaluation_replies_{row.task_id}").click().run()
+    shown = text(fine(page))
+    assert all(f"reward {r.reward:.2f} {r.trajectory.answer}" in shown.split(r.id, 1)[1] for r in asked)
+    page.button(f"evaluation_replies_{row.task_id}").click().run()
+    assert asked[0].id not in text(fine(page))
 
 
 def test_an_unfinished_evaluation_says_that_it_is_an_interim_look(proved: Workspace) -> None:
