@@ -1,4 +1,4 @@
-"""Tables of numbers that are wider than a phone: they scroll by themselves."""
+"""Tables of numbers; what is wider than a phone scrolls by itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pages.parts import safe
 from pages.parts.safe import Markup, joined, markup
 
+WIDE = 7
+"""Columns from which a table is wider than a phone, and scrolls by itself."""
 Cell = tuple[str, object]
 """Look and content; the look `num` stands right."""
 
@@ -20,7 +22,8 @@ def draw(head: Sequence[tuple[str, str]], rows: Sequence[Markup]) -> None:
     """
     top = joined(markup('<th class="{look}">{name}</th>', look=look, name=name) for name, look in head)
     safe.html(
-        '<div class="w-scroll"><table class="w-table w-wide"><tr>{top}</tr>{rows}</table></div>',
+        '<div class="w-scroll"><table class="w-table {look}"><tr>{top}</tr>{rows}</table></div>',
+        look="w-wide" if len(head) >= WIDE else "",
         top=top,
         rows=joined(rows),
     )
