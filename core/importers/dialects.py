@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Iterable
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_said, as_text
-from core.importers.json_text import parsed
+from core.importers.json_text import parsed, written
 from core.importers.source import bounded
 from core.record import unchecked
 from core.rollout import Message, Step
@@ -77,8 +76,6 @@ _RESULT_IDS = ("tool_call_id", "tool_use_id", "call_id", "toolCallId")
 _ARGUMENTS = ("arguments", "input", "args", "parameters", "action", "code", "server_tool_call")
 _FLAGS = ("is_error", "isError", "error", "status")
 _OUTPUTS = ("output", "content", "result", "response", "server_tool_call_response")
-
-_SHOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False)  # what was read from JSON has no circles
 
 new_message, new_step = unchecked(Message), unchecked(Step)
 
@@ -424,8 +421,7 @@ class _Reader:
         )
         self._await(call, _id_of(item, _CALL_IDS))
         if self.words is not None:
-            shown = _SHOWN.encode(call.parameters)
-            self.words.append(f"[calls {call.tool} with {_without_base64(shown)}]")
+            self.words.append(f"[calls {call.tool} with {_without_base64(written(call.parameters))}]")
 
     def _await(self, call: _Call, call_id: str) -> None:
         self.calls.append(call)

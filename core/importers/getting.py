@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from core.importers.attempt import Seen
+from core.importers.json_text import written
 from core.importers.source import bounded, storable
 from core.record import unchecked
 
@@ -35,8 +35,6 @@ _WORDS = {
     "failed": 0.0,
 }
 """Words that stand for a score: the letters of Inspect AI (correct, incorrect, partial, no answer) and plain ones."""
-
-_SAID = json.JSONEncoder(ensure_ascii=False)
 
 _seen = unchecked(Seen)
 
@@ -127,7 +125,7 @@ def as_said(value: Any) -> str:
     """Any value as text: a string as it is, null as "", all else as JSON."""
     if value is None or isinstance(value, str):
         return as_text(value)
-    return _SAID.encode(as_json(value))
+    return written(as_json(value))
 
 
 def as_seen(value: Any) -> Seen:

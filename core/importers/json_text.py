@@ -1,11 +1,17 @@
-"""JSON texts as values: read as `json.loads` reads them, and several times faster."""
+"""JSON texts as values and values as JSON texts: as the standard library does it, and several times faster."""
 
 from __future__ import annotations
 
 import json
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
 from pydantic_core import from_json
+
+_PIECES = c_make_encoder(
+    None, json.JSONEncoder().default, encode_basestring, None, ": ", ", ", False, False, True
+)
+"""The encoder of `json.dumps(..., ensure_ascii=False)`, which that makes anew for each text; it minds no circles."""
 
 
 def quick(text: str | bytes) -> Any:
@@ -34,3 +40,13 @@ def parsed(text: str) -> Any:
         return quick(text)
     except ValueError:
         return json.loads(text)
+
+
+def written(value: Any) -> str:
+    """A JSON value as `json.dumps(value, ensure_ascii=False)` writes it.
+
+    Raises:
+        TypeError: something in it is no JSON.
+        RecursionError: it is nested too deeply, or holds itself.
+    """
+    return "".join(_PIECES(value, 0))

@@ -1,4 +1,4 @@
-"""JSON that is read quickly is the JSON that `json.loads` reads."""
+"""JSON that is read and written quickly is the JSON that `json` reads and writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.importers.json_text import parsed, quick
+from core.importers.json_text import parsed, quick, written
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
@@ -69,6 +69,23 @@ def test_every_value_is_read_as_json_reads_it(value: Any, ascii_only: bool) -> N
     text = json.dumps(value, ensure_ascii=ascii_only)
 
     assert outcome(parsed, text) == outcome(json.loads, text)
+
+
+@given(VALUES)
+def test_every_value_is_written_as_json_writes_it(value: Any) -> None:
+    assert written(value) == json.dumps(value, ensure_ascii=False)
+
+
+def test_what_is_no_json_is_not_written() -> None:
+    with pytest.raises(TypeError, match="set is not JSON serializable"):
+        written([{1, 2}])
+
+
+def test_what_holds_itself_is_not_written() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    with pytest.raises(RecursionError):
+        written(circle)
 
 
 @given(st.lists(PIECES, max_size=12).map("".join))
