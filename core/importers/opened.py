@@ -133,7 +133,7 @@ class Opened:
             InputError: it cannot be read.
         """
         try:
-            raw = self.path.open("rb", buffering=PORTION)
+            raw = io.BufferedReader(self.path.open("rb", buffering=0), PORTION)
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
         except OSError as e:
