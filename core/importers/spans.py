@@ -1,13 +1,13 @@
 """Spans of OpenTelemetry in the shapes in which files hold them: OTLP, the SDK's own, Phoenix's, rows of data frames.
 
 Attributes are told in every possible way: key by key (`llm.input_messages.0.message.role`), as objects within objects,
-as lists of `{"key": ..., "value": {"stringValue": ...}}`. Here they are one tree of objects and lists.
+as lists of `{"key": ..., "value": {"stringValue": ...}}`. Each is found by its full name, whichever way it is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from core.importers.getting import MAX_DEPTH, as_dict, as_int, as_json, as_list, as_text, at
@@ -19,8 +19,52 @@ VALUE = ""
 
 _PREFIXES = ("message.", "message_content.", "tool_call.", "document.", "embedding.")
 
+_KIND = "openinference.span.kind"
 _FAILED = {"error", "status_code_error", "2"}
 _WENT_WELL = {"ok", "status_code_ok", "1"}
+
+
+class Attributes(dict[str, Any]):
+    """Attributes as they were told. Most stand under their full name; where one is told in parts, a tree is made."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        nested = dict in map(type, given.values())
+        self._names = None if nested else _names_in(tuple(given))
+        """What there may be; None where that cannot be told by the keys."""
+
+    def first(self, *names: str) -> Any:
+        """The first of these attributes that is there, each by its full name (`llm.model_name`); None for none."""
+        known = self._names
+        for name in names:
+            if (known is None or name in known) and (found := self._of_name(name)) is not None:
+                return found
+        return None
+
+    def _of_name(self, name: str) -> Any:
+        found = self.get(name)
+        if isinstance(found, str):
+            return storable(found)
+        return _at(self.tree, name) if found is None or isinstance(found, dict | list) else as_json(found)
+
+    @cached_property
+    def tree(self) -> dict[str, Any]:
+        """All of them as objects and lists."""
+        return tree_of(self)
+
+
+@lru_cache(maxsize=500)  # spans of a kind have the same keys
+def _names_in(keys: tuple[str, ...]) -> frozenset[str]:
+    """Keys, and what stands before their dots: `gen_ai` and `gen_ai.usage` of `gen_ai.usage.input_tokens`."""
+    beginnings = (key[:place] for key in map(str, keys) for place, c in enumerate(key) if c == ".")
+    return frozenset((*keys, *beginnings))
+
+
+def _at(tree: dict[str, Any], name: str) -> Any:
+    found: Any = tree
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found[VALUE] if isinstance(found, dict) and VALUE in found else found
 
 
 class Span(NamedTuple):
@@ -38,34 +82,18 @@ class Span(NamedTuple):
     failed: bool | None
     """By its status: True of an error, False of an explicit OK, None where it is unset (that is not OK)."""
     error: str
-    attributes: dict[str, Any]
-    events: list[list[Any]]
-    """[name, attributes] of each."""
-
-    def get(self, *keys: str) -> Any:
-        """The first attribute of these that is there, each by its full name (`llm.model_name`); None for none."""
-        return first_of(self.attributes, *keys)
+    attributes: Attributes
+    events: list[tuple[str, Attributes]]
+    """(name, attributes) of each."""
+    service: str
+    """The name of the program that it is of; "" where its attributes tell it, or nothing does."""
 
 
-def first_of(attributes: Mapping[str, Any], *keys: str) -> Any:
-    """The first of these attributes that is there, each by its full name."""
-    for key in keys:
-        path = _path(key)
-        found: Any = attributes.get(path[0])
-        if found is None:
-            continue
-        for part in path[1:]:
-            found = found.get(part) if isinstance(found, dict) else None
-        if isinstance(found, dict) and VALUE in found:
-            found = found[VALUE]
-        if found is not None:
-            return found
-    return None
-
-
-@lru_cache(maxsize=1_000)
-def _path(key: str) -> tuple[str, ...]:
-    return tuple(key.split(".", MAX_DEPTH))
+def restored(values: list[Any]) -> Span:
+    """A span that was kept as JSON."""
+    span = Span(*values)
+    events = [(name, Attributes(told)) for name, told in span.events]
+    return span._replace(attributes=Attributes(span.attributes), events=events)
 
 
 def spans_in(record: Mapping[str, Any]) -> Iterator[Span | None]:
@@ -85,12 +113,11 @@ def spans_in(record: Mapping[str, Any]) -> Iterator[Span | None]:
 
 
 def _of_otlp(resource: dict[str, Any]) -> Iterator[Span | None]:
-    shared = tree_of(_pairs(at(resource, "resource", "attributes")))
+    service = as_text(Attributes(_pairs(at(resource, "resource", "attributes"))).first("service.name"))
     scopes = (resource.get(k) for k in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
     for scope in (as_dict(s) for found in scopes for s in as_list(found)):
         for raw in map(as_dict, as_list(scope.get("spans"))):
-            span = _of_record({**raw, "attributes": _pairs(raw.get("attributes"))})
-            yield span._replace(attributes={"resource": shared, **span.attributes}) if span else None
+            yield _span(raw, _pairs(raw.get("attributes")), service)
 
 
 def _pairs(value: Any) -> dict[str, Any]:
@@ -99,10 +126,12 @@ def _pairs(value: Any) -> dict[str, Any]:
         return value
     found = {}
     for pair in as_list(value):
-        if isinstance(pair, dict) and "key" in pair:
-            given = pair.get("value")
-            text = given.get("stringValue") if isinstance(given, dict) and len(given) == 1 else None
-            found[as_text(pair["key"])] = text if isinstance(text, str) else _plain(given)
+        try:
+            key, given = pair["key"], pair["value"]
+            is_text = isinstance(given, dict) and "stringValue" in given
+            found[key] = given["stringValue"] if is_text else _plain(given)
+        except (TypeError, KeyError):
+            continue  # no attribute
     return found
 
 
@@ -123,87 +152,104 @@ def _plain(value: Any) -> Any:
 
 def _of_record(record: Mapping[str, Any]) -> Span | None:
     """A span that is an object of its own; None for what is no span."""
-    context, above = as_dict(record.get("context")), as_dict(record.get("parent"))
-    own = _id(
-        context.get("span_id"), context.get("spanId"), *_of(record, "spanId", "span_id", "context.span_id")
-    )
-    trace = _id(
-        context.get("trace_id"),
-        context.get("traceId"),
-        *_of(record, "traceId", "trace_id", "context.trace_id"),
-    )
     attributes = _attributes_of(record)
-    if not own or not trace or attributes is None:
+    return None if attributes is None else _span(record, attributes)
+
+
+def _span(record: Mapping[str, Any], attributes: dict[str, Any], service: str = "") -> Span | None:
+    """A span with these attributes; None for what has no ids."""
+    context = as_dict(record.get("context"))
+    own = _id(context, "span_id", "spanId") or _id(record, "spanId", "span_id", "context.span_id")
+    trace = _id(context, "trace_id", "traceId") or _id(record, "traceId", "trace_id", "context.trace_id")
+    if not own or not trace:
         return None
     failed, error = _status_of(record)
-    events: list[list[Any]] = [
-        [as_text(e.get("name")), _event_of(e)] for e in as_list(record.get("events")) if isinstance(e, dict)
+    events = [
+        (as_text(e.get("name")), _event_of(e)) for e in as_list(record.get("events")) if isinstance(e, dict)
     ]
     if failed and not error:
-        error = next((as_text(first_of(a, "exception.message")) for n, a in events if n == "exception"), "")
+        error = next((as_text(told.first("exception.message")) for n, told in events if n == "exception"), "")
     return Span(
         trace=trace,
         own=own,
-        parent=_id(*_of(record, "parentSpanId", "parent_id", "parent_span_id"), above.get("span_id")),
+        parent=_id(record, "parentSpanId", "parent_id", "parent_span_id")
+        or _id(as_dict(record.get("parent")), "span_id"),
         name=as_text(record.get("name")),
-        begun=_time(*_of(record, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")),
-        ended=_time(*_of(record, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")),
+        begun=_time(record, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"),
+        ended=_time(record, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"),
         failed=failed,
         error=error,
-        attributes=attributes,
+        attributes=Attributes(attributes),
         events=events,
+        service=service,
     )
 
 
-def _of(record: Mapping[str, Any], *keys: str) -> list[Any]:
-    return [found for k in keys if (found := record.get(k)) is not None]
-
-
-def _id(*values: Any) -> str:
+def _id(holder: Mapping[str, Any], *keys: str) -> str:
     """The first id, as hexadecimal text without "0x"; zeros alone stand for none."""
-    for value in values:
-        if value is not None and (found := as_text(value).removeprefix("0x")):
+    for key in keys if holder else ():
+        if found := as_text(holder.get(key)).removeprefix("0x"):
             return found if found.strip("0") or len(found) < 8 else ""
     return ""
 
 
-def _time(*values: Any) -> float | None:
-    return next((m for v in values if (m := moment(v)) is not None), None)
+def _time(record: Mapping[str, Any], *keys: str) -> float | None:
+    for key in keys:
+        if (found := moment(record.get(key))) is not None:
+            return found
+    return None
 
 
 def _attributes_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The attributes as a tree; None where there are none. Data frames have a column for each."""
+    """The attributes as they are told; None where there are none. Data frames have a column for each."""
     given = record.get("attributes")
     if isinstance(given, list):
         given = _pairs(given)
-    columns = {k[11:]: v for k, v in record.items() if k[:11] == "attributes."}
-    if not isinstance(given, dict) and not columns and "span_kind" not in record:
+    told = {k[11:]: v for k, v in record.items() if k[:11] == "attributes."}
+    if not isinstance(given, dict) and not told and "span_kind" not in record:
         return None
-    tree = tree_of({**as_dict(given), **columns})
-    if kind := record.get("span_kind"):
-        tree.setdefault("openinference", {}).setdefault("span", {}).setdefault("kind", as_text(kind))
-    return tree
+    told = {**as_dict(given), **told}
+    if (kind := as_text(record.get("span_kind"))) and Attributes(told).first(_KIND) is None:
+        told[_KIND] = kind
+    return told
 
 
 def _status_of(record: Mapping[str, Any]) -> tuple[bool | None, str]:
     """(whether it failed, the message), from `status` or from columns of their own."""
     status = record.get("status")
     told: Mapping[str, Any] = status if isinstance(status, dict) else record
-    code = next((c for c in _of(told, "status_code", "statusCode", "code") if c is not None), None)
-    word = as_text(code).lower().removeprefix("statuscode.")
-    message = next((m for m in _of(told, "status_message", "message", "description") if m), "")
-    return (True if word in _FAILED else False if word in _WENT_WELL else None), as_text(message)
+    if not told:
+        return None, ""
+    codes = (told.get(k) for k in ("status_code", "statusCode", "code"))
+    word = as_text(next((c for c in codes if c is not None), None)).lower().removeprefix("statuscode.")
+    messages = (told.get(k) for k in ("status_message", "message", "description"))
+    message = as_text(next(filter(None, messages), ""))
+    return (True if word in _FAILED else False if word in _WENT_WELL else None), message
 
 
-def _event_of(event: dict[str, Any]) -> dict[str, Any]:
+def _event_of(event: dict[str, Any]) -> Attributes:
     """What an event tells: its attributes, and its body, where it is a log record."""
-    tree = tree_of(_pairs(event.get("attributes")))
-    body = _plain(event.get("body"))
-    return {**tree, "body": as_json(body)} if body is not None else tree
+    told, body = _pairs(event.get("attributes")), _plain(event.get("body"))
+    return Attributes(told if body is None else {**told, "body": body})
 
 
 class _Node(dict[str, Any]):
     """An object that the dots in keys made."""
+
+
+class _Path(NamedTuple):
+    """Where an attribute stands in the tree."""
+
+    above: tuple[str, ...]
+    last: str
+    places: bool
+    """Whether parts of it are places in lists."""
+
+
+@lru_cache(maxsize=1_000)
+def _path(key: str) -> _Path:
+    *above, last = as_text(key).split(".", MAX_DEPTH)
+    return _Path(tuple(above), last, any(map(str.isdecimal, (*above, last))))
 
 
 def tree_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,16 +261,12 @@ def tree_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
     tree = _Node()
     places = False
     for key, value in attributes.items():
-        if (plain := storable(value) if isinstance(value, str) else _branch(as_json(value))) is not None:
-            path = _path(as_text(key))
-            places = places or _has_place(path)
+        plain = storable(value) if isinstance(value, str) else _branch(as_json(value))
+        if plain is not None:
+            path = _path(key)
+            places = places or path.places
             _put(tree, path, plain)
-    return {k: _with_lists(v) for k, v in tree.items()} if places else dict(tree)
-
-
-@lru_cache(maxsize=1_000)
-def _has_place(path: tuple[str, ...]) -> bool:
-    return any(part.isdecimal() for part in path)
+    return {k: _with_lists(v) for k, v in tree.items()} if places else tree
 
 
 def _branch(value: Any) -> Any:
@@ -238,19 +280,19 @@ def _branch(value: Any) -> Any:
     return value
 
 
-def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    for key in path[:-1]:
+def _put(tree: dict[str, Any], path: _Path, value: Any) -> None:
+    above, last, _ = path
+    for key in above:
         below = tree.get(key)
         if not isinstance(below, dict):
-            below = _Node() if below is None else _Node({VALUE: below})
-            tree[key] = below
+            below = tree[key] = _Node() if below is None else _Node({VALUE: below})
         tree = below
-    known = tree.get(path[-1])
+    known = tree.get(last)
     if not isinstance(known, dict):
-        tree[path[-1]] = value
+        tree[last] = value
     elif isinstance(value, dict):
         for key, inner in value.items():
-            _put(known, (key,), inner)
+            _put(known, _Path((), key, False), inner)
     else:
         known[VALUE] = value
 

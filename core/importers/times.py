@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+
+from core.importers.getting import as_number
 
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 """Numbers above the first are since 1970 in the second's part of a second: nano-, micro-, milliseconds."""
@@ -19,19 +22,20 @@ def moment(value: Any) -> float | None:
     >>> moment("1970-01-01T00:00:02Z"), moment("2000000000000"), moment("soon"), moment(True)
     (2.0, 2000000000.0, None, None)
     """
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, str):
-        if value.isdecimal() and len(value) <= 20:
-            value = int(value)
-        else:
+        if len(value) > 20 or not value.isdecimal():
             return _of_text(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e20:
+        number: float | None = float(value)
+    elif isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    else:
+        number = as_number(value)
+    if number is None or not 0 < number < 1e20:
         return None
     for above, parts in _UNITS:
-        if value > above:
-            return value / parts
-    return float(value)
+        if number > above:
+            return number / parts
+    return number
 
 
 @lru_cache(maxsize=2_000)  # a trace's times are asked for by several
@@ -43,14 +47,18 @@ def _of_text(text: str) -> float | None:
         return None
 
 
-def span_of(values: Any) -> tuple[float | None, str]:
+def span_of(values: Iterable[Any]) -> tuple[float | None, str]:
     """How many seconds lie between the first and the last of some times, and the first as text (UTC)."""
-    known = [m for v in values if (m := moment(v)) is not None]
-    if not known:
+    return between([m for v in values if (m := moment(v)) is not None])
+
+
+def between(moments: Sequence[float]) -> tuple[float | None, str]:
+    """How many seconds lie between the first and the last of some moments, and the first as text (UTC)."""
+    if not moments:
         return None, ""
-    first = min(known)
+    first = min(moments)
     try:
         begun = datetime.fromtimestamp(first, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         begun = ""
-    return round(max(known) - first, 3), begun
+    return round(max(moments) - first, 3), begun

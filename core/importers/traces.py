@@ -8,9 +8,8 @@ and how long it took.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from core.importers.dialects import MAX_ERROR, Conversation, arguments_of, conversation, text_of_content, told
 from core.importers.getting import as_dict, as_list, as_said, as_text
@@ -19,8 +18,7 @@ from core.importers.source import bounded
 from core.rollout import Message, Step
 
 
-@dataclass(frozen=True)
-class ModelCall:
+class ModelCall(NamedTuple):
     """One call of a model. Its messages are read only when they are asked for: every call repeats those before it."""
 
     at: float
@@ -33,8 +31,7 @@ class ModelCall:
     """The messages that came out."""
 
 
-@dataclass(frozen=True)
-class ToolRun:
+class ToolRun(NamedTuple):
     """One run of a tool."""
 
     at: float
@@ -48,8 +45,7 @@ class ToolRun:
     duration_s: float | None = None
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """A trace as one conversation."""
 
     conversation: Conversation
@@ -105,39 +101,35 @@ def _one_after_the_other(calls: Sequence[ModelCall], runs: Sequence[ToolRun]) ->
     return Conversation(tuple(messages), tuple(steps), answer, 0)
 
 
-@dataclass
-class _Waiting:
-    """The steps that no run was found for yet."""
-
-    steps: list[Step]
-    free: list[int] = field(default_factory=list)
-
-    def take(self, run: ToolRun) -> int | None:
-        """The first free step of the same tool and parameters, else of the same tool."""
-        same = [i for i in self.free if self.steps[i].tool == run.tool]
-        exact = [i for i in same if self.steps[i].parameters == run.parameters]
-        place = next(iter(exact or same), None)
-        if place is not None:
-            self.free.remove(place)
-        return place
-
-
 def _with_runs(steps: tuple[Step, ...], runs: Sequence[ToolRun]) -> tuple[list[Step], int]:
     """The steps with what the runs tell of them, and how many runs fit none."""
     found = list(steps)
-    waiting = _Waiting(found, list(range(len(found))))
+    free = list(range(len(found)))
     apart = 0
     for run in runs:
-        place = waiting.take(run)
+        place = _place_of(run, free, found)
         if place is None:
             apart += 1
             continue
+        free.remove(place)
         step = found[place]
         if run.failed is not None or (step.success is None and not step.output):
             found[place] = _step_of(run, step)
         else:
             found[place] = step.model_copy(update={"duration_s": run.duration_s})
     return found, apart
+
+
+def _place_of(run: ToolRun, free: list[int], steps: list[Step]) -> int | None:
+    """The first free step of the same tool and parameters, else of the same tool."""
+    first = None
+    for place in free:
+        step = steps[place]
+        if step.tool == run.tool:
+            if step.parameters == run.parameters:
+                return place
+            first = place if first is None else first
+    return first
 
 
 def _step_of(run: ToolRun, asked: Step | None = None) -> Step:
@@ -165,13 +157,22 @@ def within(own: str, parents: Mapping[str, str], inner: Container[str]) -> bool:
         parents: the id of each span's parent; they may go round in circles.
         inner: the ids of the spans in question; its own does not count.
     """
-    passed = {own}
-    while (above := parents.get(own, "")) and above not in passed:
+    above = own
+    for _ in parents:
+        above = parents.get(above, "")
+        if not above or above == own:
+            return False
         if above in inner:
             return True
-        passed.add(above)
-        own = above
     return False
+
+
+def most_frequent(names: Iterable[str]) -> str:
+    """The name that occurs most often, of equals the first; "" where there is none."""
+    counts: dict[str, int] = {}
+    for name in filter(None, names):
+        counts[name] = counts.get(name, 0) + 1
+    return max(counts, key=counts.__getitem__, default="")
 
 
 def size_of(given: Any) -> int:
@@ -185,6 +186,8 @@ def size_of(given: Any) -> int:
 
 def unpacked(value: Any) -> Any:
     """A value that may be JSON in a string, once or twice over; other strings stand as they are."""
+    if not isinstance(value, str):
+        return value
     for _ in range(2):
         if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
             break
@@ -227,6 +230,8 @@ def messages_in(value: Any, role: str, depth: int = _DEPTH) -> list[Any]:
     if value is None or value == "":
         return []
     if isinstance(value, list):
+        if depth > 0 and all(isinstance(v, dict) and "role" in v and "lc" not in v for v in value):
+            return value
         if value and depth > 0 and all(isinstance(v, list) for v in value):
             return messages_in(value[0], role, depth - 1)  # a batch of conversations, as LangChain writes it
         if value and all(

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.importers.attempt import Attempt
+from core.importers.bundles import Bundles
+from core.importers.formats import otel
 from core.importers.formats.otel import OpenTelemetry
 from core.importers.spans import tree_of
 from tests.importers.make_otel import CONVENTIONS, PROMPTS, make, otlp, span, trace
@@ -142,6 +144,24 @@ def test_a_data_frame_of_phoenix_is_the_same_trace(tmp_path: Path) -> None:
     expected = only(tmp_path, otlp(trace(1, "openinference")))
     assert found.trajectory == expected.trajectory
     assert (found.usage, found.duration_s, found.place) == (expected.usage, 3.5, "row 1")
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_spans_that_were_kept_in_a_file_tell_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convention: str
+) -> None:
+    expected = only(tmp_path, otlp(trace(1, convention)))
+    monkeypatch.setattr(otel, "Bundles", lambda: Bundles(limit=0))
+    assert only(tmp_path, otlp(trace(1, convention))) == expected
+
+
+@pytest.mark.parametrize("odd", ["x", 3, {"span": "x"}, {"span": {"kind": None}}])
+def test_a_kind_beside_attributes_is_believed_where_these_tell_none(tmp_path: Path, odd: Any) -> None:
+    spans = [as_phoenix(s) for s in trace(1, "openinference")]
+    expected = only(tmp_path, spans)
+    for s in spans:
+        s["attributes"]["openinference"] = odd
+    assert only(tmp_path, spans) == expected
 
 
 def flat_message(message: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ JSON or JSONL of spans, and as a data frame in Parquet.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,12 +26,13 @@ from core.importers.lines import records_of, set_aside
 from core.importers.opened import Opened
 from core.importers.parquet import column_types
 from core.importers.parquet import rows_of as parquet_rows
-from core.importers.spans import Span, first_of, spans_in
-from core.importers.times import span_of
+from core.importers.spans import Attributes, Span, restored, spans_in
+from core.importers.times import between
 from core.importers.traces import (
     ModelCall,
     ToolRun,
     messages_in,
+    most_frequent,
     output_in,
     parameters_in,
     question_in,
@@ -44,8 +44,21 @@ from core.importers.traces import (
 )
 from core.rollout import Trajectory, Usage
 
+_KINDS = {"LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent", "EVALUATOR": "judge"}
 _MODEL_OPERATIONS = {"chat", "text_completion", "generate_content", "completion", "message_creation"}
 _AGENT_OPERATIONS = {"invoke_agent", "create_agent", "invoke_workflow"}
+_QUESTIONS = ("input.value", "gen_ai.input.messages", "traceloop.entity.input")
+_INPUTS = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", "input.value")
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input")
+_RESULTS = ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
+_MODELS = ("llm.model_name", "gen_ai.request.model", "gen_ai.response.model")
+_PROMPT_TOKENS = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_COMPLETION_TOKENS = (
+    "llm.token_count.completion",
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+)
+_COSTS = ("llm.cost.total", "gen_ai.usage.cost")
 _EVENT_ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -69,7 +82,7 @@ class OpenTelemetry:
         if any(isinstance(r.get("resourceSpans"), list) for r in records):
             return True
         spans = (s for r in records for s in spans_in(r) if s is not None)
-        return any(_role_of(s) or "gen_ai" in s.attributes for s in spans)
+        return any(_role_of(s) or s.attributes.first("gen_ai") is not None for s in spans)
 
     def read(self, opened: Opened) -> Iterator[Found]:
         traces = Bundles()
@@ -84,7 +97,7 @@ class OpenTelemetry:
             for span in spans:
                 traces.add(span.trace, number, [place, span], size // len(spans))
         for _, found in traces:
-            spans = [Span(*span) for _, (_, span) in found]
+            spans = [s if isinstance(s, Span) else restored(s) for _, (_, s) in found]
             yield _attempt(found[0][1][0], list({s.own: s for s in spans}.values()))
 
 
@@ -107,24 +120,22 @@ def _records(opened: Opened) -> Iterator[tuple[int, str, int, Any]]:
 
 def _role_of(span: Span) -> str:
     """What a span is: "model", "tool", "agent", "judge", or "" for everything else."""
-    kind = as_text(span.get("openinference.span.kind")).upper()
-    if kind:
-        return {"LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent", "EVALUATOR": "judge"}.get(
-            kind, ""
-        )
-    operation = as_text(span.get("gen_ai.operation.name")).lower()
-    if operation == "execute_tool" or as_text(span.get("traceloop.span.kind")) == "tool":
+    first = span.attributes.first
+    if kind := as_text(first("openinference.span.kind")):
+        return _KINDS.get(kind.upper(), "")
+    operation, kind = as_text(first("gen_ai.operation.name")).lower(), as_text(first("traceloop.span.kind"))
+    if operation == "execute_tool" or kind == "tool":
         return "tool"
-    if operation in _MODEL_OPERATIONS or span.get("llm.request.type") in ("chat", "completion"):
+    if operation in _MODEL_OPERATIONS or first("llm.request.type") in ("chat", "completion"):
         return "model"
-    if operation in _AGENT_OPERATIONS or as_text(span.get("traceloop.span.kind")) in ("agent", "workflow"):
+    if operation in _AGENT_OPERATIONS or kind in ("agent", "workflow"):
         return "agent"
     if operation:
         return ""
-    if span.get("gen_ai.tool.name"):
+    if first("gen_ai.tool.name"):
         return "tool"
-    asked = span.get("gen_ai.prompt", "gen_ai.input.messages") is not None
-    return "model" if span.get("gen_ai.request.model") and (asked or span.get("gen_ai.usage")) else ""
+    asked = first("gen_ai.prompt", "gen_ai.input.messages") is not None
+    return "model" if first("gen_ai.request.model") and (asked or first("gen_ai.usage")) else ""
 
 
 def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
@@ -143,13 +154,14 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
     told = told_of([_call_of(s) for s in own_calls], [_run_of(s) for s in runs])
     root = next((s for s in spans if s.parent not in parents), spans[0])
     agent = next(iter(of_role["agent"].values()), root)
-    metadata = as_dict(unpacked(root.get("metadata", "langfuse.trace.metadata")))
+    first = root.attributes.first
+    metadata = as_dict(unpacked(first("metadata", "langfuse.trace.metadata")))
     trace = root.trace
-    seconds, begun = span_of(t for s in spans for t in (s.begun, s.ended))
+    seconds, begun = between([t for s in spans for t in (s.begun, s.ended) if t is not None])
     facts: dict[str, JsonValue] = {
         "trace_id": trace,
-        "session_id": as_text(root.get("session.id", "gen_ai.conversation.id")),
-        "service": as_text(root.get("resource.service.name")),
+        "session_id": as_text(first("session.id", "gen_ai.conversation.id")),
+        "service": as_text(first("resource.service.name")) or root.service,
         "started_at": begun,
         "spans": len(spans),
         "tool_runs_apart": told.apart,
@@ -159,16 +171,18 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
         namespace=as_text(metadata.get("dataset_id") or metadata.get("dataset_name")),
         task_id=_fact(metadata, "example_id", "dataset_example_id", "dataset_item_id", "task_id")[:200]
         or None,
-        question=_question_of(root) or told.asked or f"Trace {trace} (its input was not recorded)",
+        question=_question_of(first(*_QUESTIONS))
+        or told.asked
+        or f"Trace {trace} (its input was not recorded)",
         expected=_fact(metadata, "expected_output", "reference_output") or None,
         model=_model_of(calls),
-        agent=as_text(agent.get("gen_ai.agent.name", "agent.name")) or agent.name,
+        agent=as_text(agent.attributes.first("gen_ai.agent.name", "agent.name")) or agent.name,
         repeat=as_int(metadata.get("repetition_number")),
         own_id=trace,
         trajectory=Trajectory(
             messages=told.conversation.messages,
             steps=told.conversation.steps,
-            answer=told.conversation.answer or output_in(root.get("output.value")),
+            answer=told.conversation.answer or output_in(first("output.value")),
             finish_reason=_reason_of(own_calls),
         ),
         scores=_scores_of(spans),
@@ -184,14 +198,14 @@ def _fact(facts: dict[str, Any], *keys: str) -> str:
     return next((as_said(facts[k]) for k in keys if facts.get(k) not in (None, "")), "")
 
 
-def _question_of(root: Span) -> str:
-    asked = question_in(root.get("input.value", "gen_ai.input.messages", "traceloop.entity.input"))
+def _question_of(given: Any) -> str:
+    asked = question_in(given)
     return asked if asked.strip() else ""
 
 
 def _heard_by(span: Span) -> list[Any]:
     """The messages that went into a call of a model, in whichever form they are told."""
-    if (given := span.get("llm.input_messages")) is not None:
+    if (given := span.attributes.first("llm.input_messages")) is not None:
         return [_of_openinference(m) for m in as_list(unpacked(given))]
     if (given := _detail(span, "gen_ai.input.messages")) is not None:
         system = _detail(span, "gen_ai.system_instructions")
@@ -199,41 +213,44 @@ def _heard_by(span: Span) -> list[Any]:
         return first + messages_in(given, "user")
     if events := [_of_event(n, a) for n, a in span.events if n in _EVENT_ROLES]:
         return events
-    for given in (span.get("gen_ai.prompt"), _in_event(span, "gen_ai.content.prompt", "gen_ai.prompt")):
+    for given in (
+        span.attributes.first("gen_ai.prompt"),
+        _in_event(span, "gen_ai.content.prompt", "gen_ai.prompt"),
+    ):
         if given is not None:
             return messages_in(given, "user")
-    return messages_in(span.get("input.value", "traceloop.entity.input"), "user")
+    return messages_in(span.attributes.first("input.value", "traceloop.entity.input"), "user")
 
 
 def _said_by(span: Span) -> list[Any]:
     """The messages that came out of a call of a model."""
-    if (given := span.get("llm.output_messages")) is not None:
+    if (given := span.attributes.first("llm.output_messages")) is not None:
         return [_of_openinference(m) for m in as_list(unpacked(given))]
     if (given := _detail(span, "gen_ai.output.messages")) is not None:
         return messages_in(given, "assistant")
     if events := [_of_event(n, a) for n, a in span.events if n == "gen_ai.choice"]:
         return events
     content = _in_event(span, "gen_ai.content.completion", "gen_ai.completion")
-    for given in (span.get("gen_ai.completion"), content):
+    for given in (span.attributes.first("gen_ai.completion"), content):
         if given is not None:
             return messages_in(given, "assistant")
-    return messages_in(span.get("output.value", "traceloop.entity.output"), "assistant")
+    return messages_in(span.attributes.first("output.value", "traceloop.entity.output"), "assistant")
 
 
 def _detail(span: Span, key: str) -> Any:
     """An attribute of the span, or of the event that has the details of its operation."""
-    own = span.get(key)
+    own = span.attributes.first(key)
     return own if own is not None else _in_event(span, "gen_ai.client.inference.operation.details", key)
 
 
 def _in_event(span: Span, name: str, key: str) -> Any:
-    return next((v for n, a in span.events if n == name and (v := first_of(a, key)) is not None), None)
+    return next((v for n, a in span.events if n == name and (v := a.first(key)) is not None), None)
 
 
-def _of_event(name: str, attributes: dict[str, Any]) -> dict[str, Any]:
+def _of_event(name: str, attributes: Attributes) -> dict[str, Any]:
     """A message as an event tells it: in its attributes, in its body, or as JSON in `gen_ai.event.content`."""
-    held = unpacked(first_of(attributes, "gen_ai.event.content"))
-    body = as_dict(held) or as_dict(attributes.get("body")) or attributes
+    held = unpacked(attributes.first("gen_ai.event.content"))
+    body = as_dict(held) or as_dict(attributes.tree.get("body")) or attributes.tree
     inner = unpacked(body.get("message"))
     if isinstance(inner, dict):
         body = {**body, **inner}
@@ -273,55 +290,45 @@ def _call_of(span: Span) -> ModelCall:
 
 
 def _size_of(span: Span) -> int:
-    given = span.get("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", "input.value")
-    return size_of(given) or len(span.events)
+    return size_of(span.attributes.first(*_INPUTS)) or len(span.events)
 
 
 def _run_of(span: Span) -> ToolRun:
-    given = span.get("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input")
+    first, begun, ended = span.attributes.first, span.begun, span.ended
+    given, result, fault = first(*_ARGUMENTS), first(*_RESULTS), as_text(first("error.type"))
     if given is None:
         given = _in_event(span, "gen_ai.tool.message", "content")
-    result = span.get("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
     if result is None:
         result = _in_event(span, "gen_ai.choice", "message")
-    known = span.begun is not None and span.ended is not None and span.ended >= span.begun
     return ToolRun(
-        at=span.begun or 0.0,
-        tool=as_text(span.get("gen_ai.tool.name", "tool.name", "traceloop.entity.name")) or span.name,
+        at=begun or 0.0,
+        tool=as_text(first("gen_ai.tool.name", "tool.name", "traceloop.entity.name")) or span.name,
         parameters=parameters_in(given),
         output=returned_in(result),
-        failed=True if span.get("error.type") else span.failed,
-        error=span.error or as_text(span.get("error.type")),
-        duration_s=round((span.ended or 0.0) - (span.begun or 0.0), 3) if known else None,
+        failed=True if fault else span.failed,
+        error=span.error or fault,
+        duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,
     )
 
 
 def _model_of(calls: list[Span]) -> str:
-    keys = ("llm.model_name", "gen_ai.request.model", "gen_ai.response.model")
-    models = Counter(m for s in calls if (m := as_text(s.get(*keys))))
-    return models.most_common(1)[0][0] if models else ""
+    return most_frequent(as_text(s.attributes.first(*_MODELS)) for s in calls)
 
 
 def _reason_of(calls: list[Span]) -> str | None:
-    reasons = unpacked(calls[-1].get("gen_ai.response.finish_reasons")) if calls else None
+    reasons = unpacked(calls[-1].attributes.first("gen_ai.response.finish_reasons")) if calls else None
     return as_text(as_list(reasons)[0])[:100] or None if as_list(reasons) else None
 
 
 def _usage_of(spans: list[Span], *, calls: int) -> Usage:
     """Tokens of spans that repeat each other in nothing."""
-    prompt = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-    completion = (
-        "llm.token_count.completion",
-        "gen_ai.usage.output_tokens",
-        "gen_ai.usage.completion_tokens",
-    )
-    costs = (as_number(s.get("llm.cost.total", "gen_ai.usage.cost")) or 0.0 for s in spans)
-    return Usage(
-        calls=calls,
-        prompt_tokens=sum(max(0, as_int(s.get(*prompt)) or 0) for s in spans),
-        completion_tokens=sum(max(0, as_int(s.get(*completion)) or 0) for s in spans),
-        cost_usd=max(0.0, sum(costs)),
-    )
+    prompt = completion = 0
+    cost = 0.0
+    for first in (s.attributes.first for s in spans):
+        prompt += max(0, as_int(first(*_PROMPT_TOKENS)) or 0)
+        completion += max(0, as_int(first(*_COMPLETION_TOKENS)) or 0)
+        cost += as_number(first(*_COSTS)) or 0.0
+    return Usage(calls=calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=max(0.0, cost))
 
 
 def _scores_of(spans: list[Span]) -> dict[str, Seen]:
@@ -329,11 +336,9 @@ def _scores_of(spans: list[Span]) -> dict[str, Seen]:
     found: dict[str, Seen] = {}
     events = [a for s in spans for n, a in s.events if n == "gen_ai.evaluation.result"]
     for told in (*events, *(s.attributes for s in spans)):
-        value = first_of(told, "gen_ai.evaluation.score.value")
-        value = value if value is not None else first_of(told, "gen_ai.evaluation.score.label")
-        if value is None:
-            continue
-        name = as_text(first_of(told, "gen_ai.evaluation.name")) or "evaluation"
-        times = sum(n == name or n.startswith(f"{name} (") for n in found)
-        found[f"{name} ({times + 1})" if times else name] = as_seen(value)
+        value = told.first("gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label")
+        if value is not None:
+            name = as_text(told.first("gen_ai.evaluation.name")) or "evaluation"
+            times = sum(n == name or n.startswith(f"{name} (") for n in found)
+            found[f"{name} ({times + 1})" if times else name] = as_seen(value)
     return found
