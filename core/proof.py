@@ -264,6 +264,8 @@ class Look(Record):
     threshold: float
     """The look stops the pair where p is at or below it; above it, where only the hopeless are stopped."""
     stopped: bool
+    p_over_looks: float | None = None
+    """Of a look that decides: p corrected for all looks up to it; None where it goes on, or only hope is tested."""
 
 
 class Comparison(Record):
@@ -284,6 +286,11 @@ class Comparison(Record):
     """Sentences on what a better total may hide: content or a label that fell, an answer that took over."""
     looks: tuple[Look, ...] = ()
     rows: tuple[TaskRow, ...] = ()
+
+    @property
+    def p_over_looks(self) -> float | None:
+        """The p value to quote where it was looked at early; None where it was not, or is not decided yet."""
+        return self.looks[-1].p_over_looks if self.looks else None
 
 
 class Report(Record):

@@ -75,6 +75,10 @@ def _comparison(comparison: Comparison, stop_when: StopWhen) -> list[str]:
             else "decided, and so rather too large"
         )
         lines.append(f"  Stopped after {comparison.looks[-1].tasks} tasks: {why}.")
+    if comparison.p_over_looks is not None:
+        lines.append(
+            f"  p over all {plural(len(comparison.looks), 'look')}: {_chance(comparison.p_over_looks)}."
+        )
     return lines
 
 

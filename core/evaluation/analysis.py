@@ -270,12 +270,17 @@ def _looks(a: Sampled, b: Sampled, ours: Values, theirs: Values, told: Told) -> 
         return ()
     pair = (set(a.planned) & set(b.planned)) - a.in_sample - b.in_sample
     counted = [t for t in told.order if t in pair]
-    unfinished = a.unfinished | b.unfinished
+    unfinished = a.unfinished | b.unfinished | _skipped(a) | _skipped(b)
     done = next((i for i, t in enumerate(counted) if t in unfinished), len(counted))
     plan = planned(told.order, counted, told.look_every)
     if told.stop_when == "hopeless":
         return tuple(hopeless_looks(counted, plan, ours, theirs, done))
     return tuple(looks(counted, plan, ours, theirs, told.level, done))
+
+
+def _skipped(found: Sampled) -> frozenset[str]:
+    """Tasks that were not sampled any more once the arm was stopped: no look is taken at them."""
+    return frozenset(found.planned) - found.groups.keys() if found.stopped_after else frozenset()
 
 
 def _effect(tasks: Sequence[str], ours: Values, theirs: Values) -> Effect:

@@ -10,7 +10,7 @@ from core.proof import Look, StopWhen
 
 METHODS: dict[StopWhen, str] = {
     "decided": "Looks: alpha spending of Lan and DeMets (1983) with the O'Brien-Fleming-like function, on the sign-"
-    "flip p of all tasks so far.",
+    "flip p of all tasks so far; p over all looks by stagewise ordering (Fairbanks and Madsen 1982).",
     "hopeless": "Looks: an arm that will hardly be shown to be better is stopped after half of its tasks or later "
     "(Lan, Simon and Halperin 1982); no other.",
 }
@@ -60,10 +60,17 @@ def looks(
     for at, effect in _due(counted, plan, arm, baseline, done):
         if effect.p_two_sided is None:
             continue
-        crossed = sequence.look(at, effect).decision == "effect"
-        stopped = crossed and plan[at] != plan[-1]
-        threshold = sequence.boundaries[at].p
-        found.append(Look(tasks=plan[at], p=effect.p_two_sided, threshold=threshold, stopped=stopped))
+        said, last = sequence.look(at, effect), plan[at] == plan[-1]
+        stopped = said.decision == "effect" and not last
+        found.append(
+            Look(
+                tasks=plan[at],
+                p=effect.p_two_sided,
+                threshold=sequence.boundaries[at].p,
+                stopped=stopped,
+                p_over_looks=said.p,
+            )
+        )
         if stopped:
             break
     return found

@@ -130,6 +130,8 @@ def _comparison(comparison: Comparison, stop_when: StopWhen) -> Iterable[str]:
         ]
         side = "stops above" if stop_when == "hopeless" else "stops at or below"
         yield _table(("tasks", "p", side, ""), looks)
+    if comparison.p_over_looks is not None:
+        yield f"<p>p over all looks: {escape(chance(comparison.p_over_looks))}</p>"
     told = [
         (
             r.task_id,

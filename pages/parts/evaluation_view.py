@@ -98,6 +98,9 @@ def found(report: Report) -> None:
             f"The {len(shown)} largest of {len(report.comparisons):,} differences; the table has all of them."
         )
     for comparison in report.comparisons:
+        if comparison.p_over_looks is not None:
+            looks = words.plural(len(comparison.looks), "look")
+            frame.note(f"{comparison.arm}: p over all {looks}, {measured.chance(comparison.p_over_looks)}.")
         for flag in comparison.flags:
             measured.note(f"{comparison.arm}, look closer: {flag}")
     _effects(report.comparisons)

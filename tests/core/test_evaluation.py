@@ -302,7 +302,9 @@ def test_the_sequential_test_stops_what_is_decided_and_says_after_how_many_tasks
     add_tasks(workspace, trial(60))
     publish(workspace, "Add carefully.")
     with StubServer(helped_by("Add carefully.", 0.2)) as stub:
-        done = evaluate(workspace, config_of(workspace, stub, look_every=20, samples=2))
+        vote = Arm(name="vote", kind="majority", of="none")
+        arms = (NONE, LEARNED, vote)
+        done = evaluate(workspace, config_of(workspace, stub, *arms, look_every=20, samples=2))
         calls = stub.stats()["calls"]
     report = workspace.evaluating.report(done.id)
     assert done.stopped == {"learned": 40, "none": 40} or done.stopped == {"learned": 20, "none": 20}
@@ -311,6 +313,11 @@ def test_the_sequential_test_stops_what_is_decided_and_says_after_how_many_tasks
     assert looks[-1].stopped
     assert (looks[-1].p or 0.0) <= looks[-1].threshold
     assert "Lan and DeMets" in report.method
+    vote = report.comparisons[1]
+    assert max(look.tasks for look in vote.looks) <= done.stopped["none"], "nothing was sampled after it"
+    assert vote.p_over_looks is None
+    page = workspace.evaluating.html(done.id)
+    assert page.count("p over all looks") == 1
     assert report.arms[1].stopped_after == done.stopped["learned"]
     assert report.arms[0].waiting == 0
 

@@ -132,7 +132,10 @@ def test_a_look_is_taken_only_at_what_is_finished_and_the_first_that_crosses_is_
     taken = looks(order, plan, ours, theirs, 0.05, 40)
     assert [look.stopped for look in taken][-1]
     assert len(taken) < 4
+    assert all(look.p_over_looks is None for look in taken[:-1])
+    assert (taken[-1].p or 0.0) <= (taken[-1].p_over_looks or 0.0) <= 0.05
     alike = looks(order, plan, ours, ours, 0.05, 40)
+    assert alike[-1].p_over_looks == 1.0
     assert [look.tasks for look in alike] == [10, 20, 30, 40]
     assert not any(look.stopped for look in alike)
 
