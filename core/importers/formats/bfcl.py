@@ -21,12 +21,22 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Remark,
+    Seen,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_text
 from core.importers.lines import Piece, objects_of, set_aside
 from core.importers.opened import Opened
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 FAILED = "Error during inference"
 """What stands in place of a result where the call of the model failed."""
@@ -151,14 +161,14 @@ def _attempt(piece: Piece, model: str, scores: _Scores, questions: dict[str, Any
     question = question or _asked(said) or f"task {own}"
     score, failure = scores.of(own)
     failed = isinstance(result, str) and result.startswith(FAILED)
-    return Attempt(
+    return new_attempt(
         place=piece.place,
         namespace="bfcl",
         task_id=own,
         question=question,
         system="\n\n".join(m.content for m in said.messages if m.role == "system"),
         model=model,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=said.messages,
             steps=said.steps,
             answer=said.answer or as_said(result),
@@ -258,9 +268,9 @@ def _written(call: str) -> dict[str, Any]:
 def _usage(value: dict[str, Any], messages: tuple[Any, ...]) -> Usage:
     prompt, completion = _sum(value.get("input_token_count")), _sum(value.get("output_token_count"))
     if prompt is None and completion is None:
-        return Usage()
+        return new_usage()
     calls = sum(m.role == "assistant" for m in messages)
-    return Usage(calls=calls, prompt_tokens=int(prompt or 0), completion_tokens=int(completion or 0))
+    return new_usage(calls=calls, prompt_tokens=int(prompt or 0), completion_tokens=int(completion or 0))
 
 
 def _sum(value: Any, depth: int = 3) -> float | None:

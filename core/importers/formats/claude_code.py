@@ -23,14 +23,22 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
+from core.importers.attempt import (
+    Aside,
+    Brings,
+    Found,
+    Remark,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.bundles import Bundles
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_text, at
 from core.importers.lines import objects_of, set_aside
 from core.importers.opened import Opened
 from core.importers.times import span_of
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _SILENT = {
     "file-history-snapshot",
@@ -181,14 +189,14 @@ def _attempt(
         "compactions": turns.compactions,
         "models": ", ".join(sorted(turns.models)) if len(turns.models) > 1 else "",
     }
-    yield Attempt(
+    yield new_attempt(
         place=f"line {own[0][0]}",
         namespace=PurePath(as_text(head.get("cwd")).replace("\\", "/")).name,
         question=turns.question(session),
         model=turns.models.most_common(1)[0][0] if turns.models else "",
         agent="claude-code",
         own_id=f"{session}/{agent}" if agent else session or None,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.messages, steps=told.steps, answer=told.answer, finish_reason=turns.reason
         ),
         ends=not agent,
@@ -354,7 +362,7 @@ def _usage(records: list[Any], of_agents: list[Any]) -> Usage:
     end: dict[str, Any] = next((r for r in reversed(records) if r["type"] == "result"), {})
     prompt, completion = max(_sums(last.values()), _sums_at_the_end(end), key=sum)
     whole = as_number(end.get("total_cost_usd"))
-    return Usage(
+    return new_usage(
         calls=len(last),
         prompt_tokens=prompt,
         completion_tokens=completion,

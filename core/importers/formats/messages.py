@@ -17,7 +17,16 @@ from typing import Any
 from pydantic import JsonValue
 
 from core.errors import InputError
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Remark,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_dict, as_int, as_json, as_number, as_said, as_seen, as_text
 from core.importers.lines import Piece, set_aside
@@ -98,7 +107,7 @@ def _of_bare_messages(opened: Opened) -> Iterator[Found]:
     if not question:
         yield set_aside("line 1", "there is no message of a user", as_said(items[:2]))
         return
-    yield Attempt(
+    yield new_attempt(
         place="line 1", question=question, system=system, trajectory=_trajectory(read), orphans=read.orphans
     )
 
@@ -210,7 +219,7 @@ def _attempt(place: str, record: Mapping[str, Any], fields: Fields) -> Attempt |
         return set_aside(place, "there is no question", as_said(record))
     scores = {name: as_seen(found(record, path)) for name, path in fields.rewards.items()}
     expected = fields.get(record, "answer")
-    return Attempt(
+    return new_attempt(
         place=place,
         namespace=as_text(fields.get(record, "namespace")),
         task_id=task_id,
@@ -271,7 +280,7 @@ def _asked(read: Conversation) -> tuple[str, str]:
 
 
 def _trajectory(read: Conversation) -> Trajectory:
-    return Trajectory(messages=read.messages, steps=read.steps, answer=read.answer)
+    return new_trajectory(messages=read.messages, steps=read.steps, answer=read.answer)
 
 
 def _error(value: Any) -> str | None:
@@ -296,9 +305,9 @@ def _usage(record: Mapping[str, Any], fields: Fields, read: Conversation) -> Usa
     )
     cost = _not_negative(fields.get(record, "cost_usd")) or _not_negative(used.get("cost")) or 0.0
     if not (prompt or completion or cost):
-        return Usage()
+        return new_usage()
     calls = sum(m.role == "assistant" for m in read.messages)
-    return Usage(calls=calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost)
+    return new_usage(calls=calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost)
 
 
 def _count(*values: Any) -> int:

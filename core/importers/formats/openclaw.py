@@ -19,13 +19,22 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Remark,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_number, as_said, as_text, at
 from core.importers.lines import objects_of, set_aside
 from core.importers.opened import Opened
 from core.importers.times import span_of
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _ROLES = {"user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary", "compactionSummary"}
 _SILENT = {
@@ -159,14 +168,14 @@ class _Session:
             "turns_taken_back": self.taken_back,
             "models": ", ".join(sorted(models)) if len(models) > 1 else "",
         }
-        return Attempt(
+        return new_attempt(
             place=self.place,
             namespace=PurePath(cwd.replace("\\", "/")).name,
             question=_question_of(turns) or f"OpenClaw session {own} (its prompt was not recorded)",
             model=models.most_common(1)[0][0] if models else "",
             agent="openclaw",
             own_id=own or None,
-            trajectory=Trajectory(
+            trajectory=new_trajectory(
                 messages=told.messages, steps=told.steps, answer=told.answer, finish_reason=reason
             ),
             ends=ends,
@@ -210,7 +219,7 @@ def _ending_of(turns: list[dict[str, Any]]) -> tuple[str | None, str | None]:
 
 def _usage_of(replies: list[dict[str, Any]]) -> Usage:
     uses = [as_dict(r.get("usage")) for r in replies]
-    return Usage(
+    return new_usage(
         calls=len(uses),
         prompt_tokens=sum(
             max(0, as_int(u.get(k)) or 0) for u in uses for k in ("input", "cacheRead", "cacheWrite")

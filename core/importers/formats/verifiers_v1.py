@@ -17,12 +17,22 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Remark,
+    Seen,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import objects_of, set_aside
 from core.importers.opened import Opened
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 
 class VerifiersV1:
@@ -86,7 +96,7 @@ def _attempt(place: str, episode: dict[str, Any], trace: dict[str, Any]) -> Atte
         (data[k] for k in ("answer", "expected", "ground_truth") if data.get(k) is not None), None
     )
     stop = as_text(trace.get("stop_condition"))
-    return Attempt(
+    return new_attempt(
         place=place,
         namespace=as_text(at(episode, "env", "name")) or as_text(at(episode, "env", "id")),
         task_id=key[:200] or None,
@@ -97,7 +107,7 @@ def _attempt(place: str, episode: dict[str, Any], trace: dict[str, Any]) -> Atte
         agent=_agent(trace),
         run=as_text(at(episode, "run", "id")),
         own_id=as_text(trace.get("id")) or None,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=talk.messages,
             steps=talk.steps,
             answer=as_text(trace.get("root_reply")) or talk.answer,
@@ -186,7 +196,7 @@ def _error(episode: dict[str, Any], trace: dict[str, Any]) -> str | None:
 def _usage(trace: dict[str, Any]) -> Usage:
     used = [as_dict(at(call, "usage")) for call in as_list(trace.get("calls"))]
     used = [usage for usage in used if usage]
-    return Usage(
+    return new_usage(
         calls=len(used),
         prompt_tokens=sum(max(0, as_int(u.get("prompt_tokens")) or 0) for u in used),
         completion_tokens=sum(max(0, as_int(u.get("completion_tokens")) or 0) for u in used),

@@ -18,14 +18,13 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import Aside, Brings, Found, Remark, Seen, new_attempt, new_trajectory
 from core.importers.dialects import conversation
 from core.importers.getting import as_int, as_json, as_said, as_seen, as_text
 from core.importers.json_text import parsed
 from core.importers.lines import Piece, objects_of, set_aside
 from core.importers.markup import messages_of, prompt_of
 from core.importers.opened import Opened
-from core.rollout import Trajectory
 
 _OWN = {"input", "output", "gts", "score", "step", "uid", "request_id", "reward"}
 MAX_TEXT = 500
@@ -86,13 +85,13 @@ def _attempt(lines: list[Piece]) -> Iterator[Found]:
     said = conversation(messages_of(given_last, as_text(output)))
     value = last.value
     step = as_int(value.get("step"))
-    yield Attempt(
+    yield new_attempt(
         place=first.place,
         question=prompt.question,
         system=prompt.system,
         expected=_expected(value.get("gts")),
         agent="" if step is None else f"step {step}",
-        trajectory=Trajectory(messages=said.messages, steps=said.steps, answer=said.answer),
+        trajectory=new_trajectory(messages=said.messages, steps=said.steps, answer=said.answer),
         scores=_scores(value),
         reward="score",
         orphans=said.orphans,
