@@ -317,7 +317,7 @@ def test_the_sequential_test_stops_what_is_decided_and_says_after_how_many_tasks
     assert max(look.tasks for look in vote.looks) <= done.stopped["none"], "nothing was sampled after it"
     assert vote.p_over_looks is None
     page = workspace.evaluating.html(done.id)
-    assert page.count("p over all looks") == 1
+    assert page.count("<p>p over all looks: ") == 1
     assert report.arms[1].stopped_after == done.stopped["learned"]
     assert report.arms[0].waiting == 0
 
