@@ -85,7 +85,7 @@ def signal(rewards: Sequence[float | None], errors: int) -> Signal:
     """
     scored = [r for r in rewards if r is not None]
     if not scored:
-        if errors:
+        if errors == len(rewards) > 0:
             return Signal("failed", f"all failed: {errors} of {len(rewards)} rollouts broke off")
         return Signal("failed", "no rollout could be scored")
     if len(scored) == 1:

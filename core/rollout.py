@@ -163,6 +163,8 @@ class Rollout(Record):
 
 
 GroupStatus = Literal["waiting", "informative", "uninformative", "failed"]
+UNGRADED = "ungraded: nobody gave these attempts a reward"
+"""Why a group teaches nothing of which no attempt was graded: that is no failure."""
 
 
 class Group(Record):
@@ -180,7 +182,7 @@ class Group(Record):
     library_version: int = 0
     status: GroupStatus = "waiting"
     reason: str = ""
-    """Why the group teaches nothing: all right, all wrong, all equal, too few scored, all failed."""
+    """Why the group teaches nothing: all right, all wrong, all equal, too few scored, ungraded, all failed."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """Scores that took no part in the rewards, with the reason."""
     not_injected: dict[str, str] = Field(default_factory=dict)

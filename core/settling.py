@@ -7,6 +7,7 @@
    verified is unscored and takes no part (DESIGN 2.1), since tool calls that succeed do not make an answer right.
 3. Whether the group is informative depends on the extrinsic part alone: novelty teaches nothing by itself.
 4. A rollout that broke off has no reward, whatever was recorded: an error is not a wrong answer.
+5. A group that nobody graded is no failure: there is just nothing to learn from it yet.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from core.advantage import advantages, signal
+from core.advantage import Signal, advantages, signal
 from core.errors import InputError
 from core.reward import RECORDED, accepted, tools, verified
-from core.rollout import Group, Rollout
+from core.rollout import UNGRADED, Group, Rollout
 from core.settings import Component, RewardConfig
 
 HALVES = ("diversity", "novelty")
@@ -59,6 +60,8 @@ def settle(group: Group, reward: RewardConfig, *, waited_s: float = 0.0) -> Grou
     if too_large := [r.id for r, g in zip(rollouts, rewards, strict=True) if g and math.isinf(g)]:
         raise InputError(f"The reward of {too_large[0]} is too large for a number; choose smaller weights.")
     found = signal(extrinsic.values, sum(r.error is not None for r in rollouts))
+    if found.status == "failed" and _ungraded(rollouts):
+        found = Signal("uninformative", UNGRADED)
     advantage = advantages(rewards)
     settled = [
         rollout.model_copy(
@@ -79,6 +82,12 @@ def settle(group: Group, reward: RewardConfig, *, waited_s: float = 0.0) -> Grou
             "left_out": scores.left_out | extrinsic.left_out | whole.left_out,
         }
     )
+
+
+def _ungraded(rollouts: Sequence[Rollout]) -> bool:
+    """Whether attempts ended, and no verifier and no file said how well: there is nothing that could have failed."""
+    ended = [r for r in rollouts if r.error is None]
+    return bool(ended) and not any(r.scores or RECORDED in r.components for r in ended)
 
 
 class _Mean(NamedTuple):

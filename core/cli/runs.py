@@ -10,7 +10,7 @@ from core.cli.desk import Desk, one_line, plain, plural, table, verb, visible
 from core.cli.run import report
 from core.job import ENDED
 from core.record import canonical_json
-from core.rollout import GroupStatus, Run
+from core.rollout import UNGRADED, GroupStatus, Run
 from core.store.recorded import RecordedAttempt
 
 OF_RECORDED = ("reward",)
@@ -99,6 +99,11 @@ def group(desk: Desk, group_id: str) -> None:
         f"Right answer: {one_line(str(task.answer), 100) if task else '-'}",
         *table(rows, ("rollout", "reward", "advantage", "answer")),
     ]
+    if found.reason == UNGRADED:
+        lines.append(
+            "To grade them, import the same files again with --score NAME or --rewards FILE, "
+            f"or let a verifier: winnow rescore {found.run_id} --verifier NAME=KIND"
+        )
     desk.answer(found, *lines)
 
 

@@ -13,6 +13,7 @@ from core.migrations.m012_events_once import m012_events_once
 from core.migrations.m013_evaluations import m013_evaluations
 from core.migrations.m014_priors import m014_priors
 from core.migrations.m015_recorded import m015_recorded
+from core.migrations.m016_ungraded import m016_ungraded
 from core.migrations.registry import MIGRATIONS
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "m013_evaluations",
     "m014_priors",
     "m015_recorded",
+    "m016_ungraded",
 ]

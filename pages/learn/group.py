@@ -49,7 +49,7 @@ def head() -> None:
         f"{words.plural(len(group.rollouts), 'rollout')} of one task under library version {group.library_version}.",
         crumb="Group",
     )
-    chips = [words.group_chip(group.status), frame.chip(task.domain if task else "", "quiet")]
+    chips = [words.group_chip(group), frame.chip(task.domain if task else "", "quiet")]
     chips.append(frame.chip(f"task {group.task_id}", "quiet"))
     if group.epoch or group.batch:
         chips.append(frame.chip(f"epoch {group.epoch + 1}, batch {group.batch + 1}", "quiet"))

@@ -68,7 +68,7 @@ def result(found: Rehearsal) -> None:
     safe.html(
         '<div class="w-tried"><div class="w-chips">{chip}<span class="w-note">{task} · {took} s · {sent}</span></div>'
         '<div class="q" dir="auto">{question}</div></div>',
-        chip=words.group_chip(group.status),
+        chip=words.group_chip(group),
         task=safe.short(found.task.id, 60),
         took=f"{found.took_s:.1f}",
         sent=f"{words.plural(found.sent.calls, 'call')} sent, {words.money(found.sent.cost_usd)}",

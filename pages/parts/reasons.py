@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from core.rollout import Group, Tally
-from pages.parts import safe, tally
+import streamlit as st
+
+from core.rollout import UNGRADED, Group, Tally
+from pages.parts import frame, safe, tally
 from pages.parts.safe import joined, markup
 
 SHOWN = 6
@@ -31,6 +33,12 @@ WAYS_ON = (
         "too few scored",
         "Fewer than two rollouts have a reward, so nothing can be compared.",
         "Those without one broke off or could not be verified: see below. Retry them from the run's page.",
+    ),
+    (
+        "ungraded",
+        "These attempts came in without a reward, so nothing tells the good ones from the others.",
+        "Import the same files again and say which of their scores is the reward, or add a file of rewards: what is "
+        "here is then graded, and nothing is doubled. Or have a verifier score them: {rescore}.",
     ),
     (
         "all failed",
@@ -75,11 +83,15 @@ def bar(found: Tally) -> None:
 def card(group: Group) -> None:
     """Why one group has no signal, and what would bring one."""
     reason = group.reason or "unknown"
-    found = next((w for w in WAYS_ON if reason.startswith(w[0])), ("", "", ""))
+    _, why, way = next((w for w in WAYS_ON if reason.startswith(w[0])), ("", "", ""))
     safe.html(
         '<div class="w-nosignal"><h3>Why there is no signal: {reason}</h3><p>{why}</p><p>{way}</p>'
         "<p class='w-note'>Nothing was drawn from this group, and no extraction call was spent on it.</p></div>",
         reason=reason,
-        why=found[1],
-        way=found[2],
+        why=why,
+        way=way.format(rescore=f"winnow rescore {group.run_id} --verifier NAME=KIND"),
     )
+    if reason == UNGRADED and st.button(
+        "Import a score or rewards for them", key="group_grade", icon=":material/upload:"
+    ):
+        frame.go("pages/learn/import_rollouts.py")

@@ -113,8 +113,8 @@ def _table(found: Reweighed) -> None:
     safe.html(
         '<div class="w-chips"><span class="w-note">The group is</span>{now}<span class="w-note">and would be</span>'
         '{then}<span class="w-note">{reason}</span></div>{left_out}',
-        now=words.group_chip(found.before.status),
-        then=words.group_chip(found.after.status),
+        now=words.group_chip(found.before),
+        then=words.group_chip(found.after),
         reason=reason,
         left_out=markup('<p class="w-note">{text}.</p>', text=left_out) if left_out else Markup(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.experience import Add, Delete, Merge, Modify, Proposal
-from core.rollout import GroupRow, Rollout, RunStatus
+from core.rollout import UNGRADED, Group, GroupRow, Rollout, RunStatus
 from core.settings import RewardConfig
 from pages.parts.frame import chip
 from pages.parts.safe import Markup
@@ -114,9 +114,9 @@ def checked(verifier: str) -> str:
     return CHECKED.get(verifier, f"checked by {verifier}")
 
 
-def group_chip(row: GroupRow | str) -> Markup:
-    name, tone = GROUP[row if isinstance(row, str) else row.status]
-    return chip(name, tone)
+def group_chip(group: Group | GroupRow) -> Markup:
+    name, tone = GROUP[group.status]
+    return chip("ungraded" if group.reason == UNGRADED else name, tone)
 
 
 def proposal_chip(proposal: Proposal) -> Markup:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.advantage import advantages
 from core.errors import InputError
 from core.reward import RECORDED
-from core.rollout import Group, Rollout, Score, Step
+from core.rollout import UNGRADED, Group, Rollout, Score, Step
 from core.settings import PRESETS, Component, Preset, RewardConfig
 from core.settling import settle
 
@@ -222,6 +222,20 @@ def test_y23_one_rollout_that_is_left_is_no_group() -> None:
 def test_novelty_alone_is_no_reward() -> None:
     settled = settle(group(*(attempt(verifier=False, u=(n, n)) for n in (0.1, 0.9))), ASO)
     assert rewards(settled) == [None, None]
+    assert (settled.status, settled.reason) == ("uninformative", UNGRADED)
+
+
+def test_a_group_that_nobody_graded_is_no_failure_even_where_one_attempt_broke_off() -> None:
+    ungraded = attempt(verifier=False)
+    for attempts in ((ungraded, ungraded), (ungraded, attempt(error="503", verifier=False))):
+        settled = settle(group(*attempts), RewardConfig())
+        assert (settled.status, settled.reason) == ("uninformative", UNGRADED)
+    settled = settle(group(attempt(error="503"), attempt(error="503")), RewardConfig())
+    assert settled.reason == "all failed: 2 of 2 rollouts broke off"
+
+
+def test_what_no_verifier_could_score_failed_though_another_one_broke_off() -> None:
+    settled = settle(group(attempt(None), attempt(error="503")), RewardConfig())
     assert (settled.status, settled.reason) == ("failed", "no rollout could be scored")
 
 
