@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from core.errors import InputError
 from core.importers.attempt import Aside
 from core.importers.getting import as_said
+from core.importers.json_stream import not_utf8_in
+from core.importers.json_text import parsed
 from core.importers.lines import objects_of, set_aside
 from core.importers.opened import RECORDS, Opened
 
@@ -40,11 +42,12 @@ def documents_of(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Docume
                 yield from _fitting(line.place, line.value, fits)
         return
     value = opened.whole
-    if not isinstance(value, list):
-        yield from _fitting("the file", value, fits)
-        return
-    for number, item in enumerate(value):
-        yield from _fitting(f"item {number + 1}", item, fits)
+    items = [("the file", value)] if not isinstance(value, list) else _items(value)
+    for place, item in items:
+        if opened.not_utf8 and not_utf8_in(item):
+            yield set_aside(place, "bytes of it are not UTF-8", as_said(item))
+        else:
+            yield from _fitting(place, item, fits)
 
 
 def beside(opened: Opened, *names: str) -> Opened | None:
@@ -75,6 +78,10 @@ def whole_of(opened: Opened | None) -> Any:
         return None
 
 
+def _items(values: list[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"item {number + 1}", value) for number, value in enumerate(values))
+
+
 def _fitting(place: str, value: Any, fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:
     if fits(value):
         yield Document(place, value)
@@ -86,7 +93,7 @@ def _has_lines(opened: Opened, fits: Callable[[Any], bool]) -> bool:
     """Whether an object stands on each line: one of the first lines is an object that fits."""
     with suppress(InputError):
         for _, line in islice(opened.lines(), RECORDS):
-            with suppress(ValueError):
-                if fits(opened.parse(line)):
+            with suppress(ValueError, RecursionError):
+                if fits(parsed(line.decode("utf-8", "surrogateescape"))):
                     return True
     return False

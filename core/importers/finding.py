@@ -17,6 +17,7 @@ from core.errors import InputError
 from core.importers.attempt import TraceFormat
 from core.importers.mapped import USUAL
 from core.importers.opened import Opened
+from core.importers.parquet import MAGIC, column_types
 from core.importers.report import FileRead
 from core.importers.rows import columns_of, head_rows
 from core.importers.source import has_half_surrogates, sealed, storable
@@ -212,6 +213,8 @@ def no_data(opened: Opened) -> str:
 def unknown(opened: Opened) -> str:
     """Why a file is none that is read, as a clause, and what may help."""
     reason = "in no format of recorded rollouts that Winnow knows"
+    if opened.head.startswith(MAGIC) and not column_types(opened):
+        return "it is a Parquet file that is damaged or cut off; copy it again"
     rows = head_rows(opened)
     held = columns_of(rows)
     if any(name in held for name in USUAL["question"]) and any(name in held for name in USUAL["answer"]):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from core.errors import InputError
 from core.importers.attempt import Aside
 from core.importers.json_stream import JsonStream, not_utf8_in
+from core.importers.json_text import parsed
 from core.importers.opened import RECORDS, Opened
 from core.importers.source import MAX_RAW, rejected
 
@@ -26,13 +26,22 @@ class Piece(NamedTuple):
 
 
 def objects_of(opened: Opened) -> Iterator[Piece | Aside]:
-    """The objects of the lines of a file, in order.
+    """The objects of the lines of a file, or of the list that it is, in order.
 
     Where a compressed file is damaged, what came before stands, and the rest is one `Aside`.
 
     Raises:
         InputError: the file cannot be read at all.
     """
+    is_list = opened.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"[")
+    yield from _members(opened) if is_list and not _has_lines(_text_of(opened.head)) else _on_lines(opened)
+
+
+def _text_of(head: bytes) -> str:
+    return head.decode("utf-8-sig", "surrogateescape").lstrip()
+
+
+def _on_lines(opened: Opened) -> Iterator[Piece | Aside]:
     number = 0
     try:
         for number, line in opened.lines():
@@ -57,10 +66,8 @@ def records_of(opened: Opened) -> Iterator[Piece | Aside]:
     Raises:
         InputError: the file cannot be read at all.
     """
-    head = opened.head.decode("utf-8-sig", "surrogateescape").lstrip()
-    if head.startswith("[") and not _has_lines(head):
-        yield from _members(opened)
-    elif head.startswith("{") and not (_has_lines(head) or _has_long_lines(opened)):
+    head = _text_of(opened.head)
+    if head.startswith("{") and not (_has_lines(head) or _has_long_lines(opened)):
         yield from _whole(opened)
     else:
         yield from objects_of(opened)
@@ -69,17 +76,24 @@ def records_of(opened: Opened) -> Iterator[Piece | Aside]:
 def _has_lines(head: str) -> bool:
     """Whether a file begins with objects on lines of their own (the first may be damaged).
 
-    In a list whose members stand on lines of their own only the last has no comma after it: "]" follows.
+    In a list whose members stand on lines of their own only the last has no comma after it: "]" follows. A list that
+    is a line is none that is damaged.
     """
     lines = head.split("\n")[:RECORDS]
+    if lines[0].startswith("[") and _is_json(lines[0]):
+        return False
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if line.startswith("{"):
-            try:
-                json.loads(line)
-            except (ValueError, RecursionError):
-                continue
+        if line.startswith("{") and _is_json(line):
             return not after.lstrip().startswith("]")
     return False
+
+
+def _is_json(text: str) -> bool:
+    try:
+        parsed(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _has_long_lines(opened: Opened) -> bool:
@@ -94,28 +108,39 @@ def _has_long_lines(opened: Opened) -> bool:
 
 
 def _members(opened: Opened) -> Iterator[Piece | Aside]:
-    number = 0
+    """The members of a list, or of several that were written one after the other."""
+    number, place = 0, "record 1"
     with opened.stream() as file:
         stream = JsonStream(file)
         try:
-            for place in stream.items():
-                before, number = stream.position, place + 1
+            for _ in _places(stream):
+                before, number = stream.position, number + 1
+                place = f"record {number}"
                 value = stream.value()
                 if stream.not_utf8 and not_utf8_in(value):
-                    yield set_aside(f"record {number}", "bytes of it are not UTF-8", repr(value)[:MAX_RAW])
+                    yield set_aside(place, "bytes of it are not UTF-8", repr(value)[:MAX_RAW])
                 elif isinstance(value, dict):
-                    yield Piece(f"record {number}", number, stream.position - before, value)
+                    yield Piece(place, number, stream.position - before, value)
                 else:
-                    yield set_aside(f"record {number}", "the record is no JSON object", repr(value)[:MAX_RAW])
+                    yield set_aside(place, "the record is no JSON object", repr(value)[:MAX_RAW])
+                place = f"after record {number}"
+            stream.end()
         except ValueError as e:
             if number == 0:
                 raise InputError(f"{opened.name} cannot be read: {e}.") from e
-            yield set_aside(f"record {number}", f"the file ends here: {e}", b"")
+            yield set_aside(place, f"nothing more is read: {e}", b"")
+
+
+def _places(stream: JsonStream) -> Iterator[int]:
+    while stream.kind() == "[":
+        yield from stream.items()
 
 
 def _whole(opened: Opened) -> Iterator[Piece | Aside]:
     value = opened.whole
-    if isinstance(value, dict):
+    if opened.not_utf8:
+        yield set_aside("line 1", "bytes of it are not UTF-8", repr(value)[:MAX_RAW])
+    elif isinstance(value, dict):
         yield Piece("line 1", 1, len(opened.head), value)
 
 

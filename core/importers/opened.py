@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import IO, Any
 from core.errors import InputError
 from core.importers.json_stream import JsonStream
 from core.importers.json_text import parsed, quick
-from core.importers.source import MAX_LINE, parse_line
+from core.importers.source import MAX_LINE, has_half_surrogates, is_cut_off, parse_line
 
 HEAD = 1_000_000
 """Bytes that are looked at to recognise a format."""
@@ -112,6 +113,8 @@ class Opened:
         """Neighbouring files that were found by `beside`: they belong to this one."""
         self.encoding = ""
         """How its text is encoded, where that is not UTF-8 (it is passed on as UTF-8); known once it was read."""
+        self.not_utf8 = False
+        """Whether bytes of it are not UTF-8; known once it was read as a `whole`."""
         self.damaged = False
         """Whether the compression is damaged within the head; known once that was read."""
         self._raw: IO[bytes] | None = None
@@ -167,6 +170,8 @@ class Opened:
     def whole(self) -> Any:
         """The file as one JSON value (NaN and infinities as Python's floats), parsed once.
 
+        Bytes that are not UTF-8 stand in it as half surrogates (`not_utf8`).
+
         Raises:
             InputError: it is too large, no JSON, or cut off.
         """
@@ -181,13 +186,14 @@ class Opened:
             )
         with suppress(ValueError):
             return quick(data)
+        text = data.decode("utf-8-sig", "surrogateescape")
+        self.not_utf8 = has_half_surrogates(text)
         try:
-            return json.loads(data.decode("utf-8-sig", "surrogateescape"))
+            return json.loads(text)
         except json.JSONDecodeError as e:
-            cut = e.pos >= len(data) - 1 or e.msg.startswith("Unterminated")
             what = (
                 "is cut off: its JSON ends in the middle"
-                if cut
+                if is_cut_off(e)
                 else f"is no JSON: {e.msg} in line {e.lineno}"
             )
             raise InputError(f"{self.name} {what}.") from e
@@ -199,7 +205,8 @@ class Opened:
         """The first values of the file that can be parsed, at most `RECORDS`: of JSONL the lines, of a JSON list its
         members, of a JSON object itself. Empty for what is no JSON. Never raises.
         """
-        return [] if b"\0" in self.head[:BINARY] else _records(self)
+        binary = b"\0" in self.head[:BINARY] and not _TEXT.match(self.head)
+        return [] if binary else _records(self)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """(number from 1, line) of every line that is not blank, split at line feeds alone.
@@ -259,39 +266,44 @@ class Opened:
         return None
 
 
+_TEXT = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
+"""How JSON begins, and no archive and no database."""
+
+
 def _records(opened: Opened) -> list[Any]:
     text = opened.head.decode("utf-8-sig", "surrogateescape").lstrip()
-    if text[:1] in ("{", "["):
-        found: list[Any] = []
-        for line in text.split("\n"):
-            if len(found) == RECORDS:
-                return found
-            try:
-                found.append(parsed(line))
-            except (ValueError, RecursionError):
-                continue
-        objects = [r for r in found if isinstance(r, dict)]
-        if objects and text[:1] == "{":
-            return found
-    return _of_one_value(opened, text)
-
-
-def _of_one_value(opened: Opened, text: str) -> list[Any]:
-    """The members of a list, or the object, that a file is; members of a long list are read from its head."""
-    if text[:1] == "[":
-        decoder, at, members = json.JSONDecoder(), 1, list[Any]()
-        while len(members) < RECORDS:
-            while at < len(text) and text[at] in " \t\r\n,":
-                at += 1
-            try:
-                member, at = decoder.raw_decode(text, at)
-            except (ValueError, RecursionError):
-                break
-            members.append(member)
+    if text[:1] == "[" and (members := _members(text)):
         return members
-    if text[:1] == "{" and (found := _object(opened)):
+    lines = _on_lines(text)
+    if text[:1] == "{" and not any(isinstance(line, dict) for line in lines) and (found := _object(opened)):
         return [found]
-    return _later_lines(text)
+    return lines
+
+
+def _on_lines(text: str) -> list[Any]:
+    """Objects and lists that are lines; within a value that is spread over lines they are indented."""
+    found: list[Any] = []
+    for line in text.split("\n"):
+        if line[:1] in ("{", "["):
+            with suppress(ValueError, RecursionError):
+                found.append(parsed(line))
+        if len(found) == RECORDS:
+            break
+    return found
+
+
+def _members(text: str) -> list[Any]:
+    """The members of the list that a text begins with."""
+    decoder, at, members = json.JSONDecoder(), 1, list[Any]()
+    while len(members) < RECORDS:
+        while at < len(text) and text[at] in " \t\r\n,":
+            at += 1
+        try:
+            member, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        members.append(member)
+    return members
 
 
 def _object(opened: Opened) -> Any:
@@ -307,16 +319,3 @@ def _object(opened: Opened) -> Any:
         pass
     with opened.stream() as file:
         return JsonStream(file).outline(RECORDS)
-
-
-def _later_lines(text: str) -> list[Any]:
-    """Objects of lines, where the first line is damaged."""
-    found: list[Any] = []
-    for line in text.split("\n")[: RECORDS * 2]:
-        try:
-            value = parsed(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict | list):
-            found.append(value)
-    return found[:RECORDS]

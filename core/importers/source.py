@@ -198,13 +198,32 @@ def parse_line(line: str) -> Any:
     try:
         return parsed(line)
     except json.JSONDecodeError as e:
-        if e.pos >= len(line) or e.msg.startswith("Unterminated string"):
+        if is_cut_off(e):
             raise ValueError("the line is cut off: its JSON ends in the middle") from e
         raise ValueError(f"not JSON: {e.msg} at character {e.pos + 1}") from e
     except RecursionError as e:
         raise ValueError("the JSON is nested too deeply") from e
     except ValueError as e:  # a whole number of more digits than Python reads
         raise ValueError("it holds a whole number of more digits than can be read") from e
+
+
+def is_cut_off(error: json.JSONDecodeError) -> bool:
+    """Whether a JSON text is no JSON because it ends too early: within a string, a word, a number, or between them.
+
+    >>> try: json.loads('{"a": tru')
+    ... except json.JSONDecodeError as e: is_cut_off(e)
+    True
+    """
+    if error.msg.startswith("Unterminated string"):
+        return True
+    rest = error.doc[error.pos :].strip()
+    return not rest or (
+        error.pos > 0 and error.msg != "Extra data" and _UNFINISHED.fullmatch(rest) is not None
+    )
+
+
+_UNFINISHED = re.compile(r"tr?u?|fa?l?s?|nu?l?|Na?|-?In?f?i?n?i?t?|-|\.|[eE][+-]?")
+"""What may be left of a word or a number that was cut off."""
 
 
 def plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ def columns_of(path: Path, table: str) -> tuple[str, ...]:
     """
     try:
         with closing(_opened(path)) as db:
+            _check_size(db, path)
             known = db.execute("select 1 from sqlite_master where type = 'table' and name = ?", [table])
             if known.fetchone() is None:
                 return ()
@@ -52,6 +53,15 @@ def has_unwritten_changes(path: Path) -> bool:
         return journal.stat().st_size > 0
     except OSError:
         return False
+
+
+def _check_size(db: sqlite3.Connection, path: Path) -> None:
+    """SQLite itself takes the bytes that are missing from a last page for zeros."""
+    (pages,), (size,) = db.execute("pragma page_count").fetchone(), db.execute("pragma page_size").fetchone()
+    if (there := path.stat().st_size) < pages * size:
+        raise InputError(
+            f"{path.name} is cut off: of its {pages * size:,} bytes {there:,} are there; copy it again."
+        )
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -220,6 +220,115 @@ def test_bytes_in_another_encoding_cost_their_record_alone(name: str, tmp_path: 
     assert report.set_aside_total == whole.set_aside_total + 1
 
 
+@by_lines
+def test_a_byte_order_mark_and_line_ends_of_another_system_change_nothing(name: str, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    plain = seen(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert seen(path) == plain
+
+
+@by_lines
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_list_of_the_records_reads_as_their_lines(name: str, indent: int | None, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    plain, records = seen(path), [json.loads(line) for line in path.read_bytes().splitlines()]
+    path.write_text(json.dumps(records, indent=indent))
+    assert seen(path) == plain
+
+
+@by_lines
+def test_zero_bytes_between_the_records_are_set_aside_alone(name: str, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    whole, lines = seen(path), path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], b"\0" * 4096, b"\n", *lines[1:]]))
+    report = seen(path)
+    assert (report.added, report.steps) == (whole.added, whole.steps)
+    assert report.set_aside_total == whole.set_aside_total + 1
+
+
+@by_lines
+def test_nesting_without_end_costs_its_record_alone_and_a_member_that_is_not_read_nothing(
+    name: str, tmp_path: Path
+) -> None:
+    path, _ = made(name, tmp_path)
+    whole, lines = seen(path), path.read_bytes().splitlines(keepends=True)
+    middle = len(lines) // 2
+    lines[middle] = b'{"zz": ' + b"[" * 500 + b"]" * 500 + b", " + lines[middle].lstrip()[1:]
+    lines.insert(1, b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
+    path.write_bytes(b"".join(lines))
+    report = seen(path)
+    assert (report.added, report.scored, report.steps) == (whole.added, whole.scored, whole.steps)
+    assert [a.reason for a in report.set_aside] == [
+        *(a.reason for a in whole.set_aside),
+        "the JSON is nested too deeply",
+    ]
+
+
+IN_LISTS = ["tau_bench", "langfuse", "otel", "openai_agents", "messages", "nemo_gym", "claude_code"]
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
+@pytest.mark.parametrize("junk", [b"", b"\0" * 600, b'{"a": 1}', b", 3"])
+def test_what_follows_a_list_is_read_or_set_aside(name: str, junk: bytes, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    plain, lines = seen(path), path.read_bytes().splitlines()
+    parts = lines[: len(lines) // 2], lines[len(lines) // 2 :]
+    path.write_bytes(b"".join(b"[" + b", ".join(part) + b"]\n" for part in parts) + junk)
+    report = seen(path)
+    told = ("added", "scored", "steps", "usage", "children")
+    assert report.model_dump(include={*told}) == plain.model_dump(include={*told})
+    assert report.set_aside_total == plain.set_aside_total + bool(junk)
+    if junk:
+        assert "something follows its JSON" in report.set_aside[-1].reason
+
+
+WHOLE = ["atif", "harbor", "langfuse", "langsmith", "openhands", "swe_agent", "terminal_bench"]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_record_in_another_encoding_is_set_aside_and_not_read_with_holes(
+    name: str, indent: int | None, tmp_path: Path
+) -> None:
+    path, _ = made(name, tmp_path)
+    record = path.read_bytes().splitlines()[0]
+    text = json.dumps(json.loads(record) | {"zz": "caf\xe9"}, ensure_ascii=False, indent=indent)
+    path.write_text(text, encoding="utf-8")
+    assert seen(path).added == 1
+    path.write_text(text, encoding="latin-1")
+    assert "not UTF-8" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["atif", "swe_agent", "openhands", "terminal_bench"])
+def test_lines_in_another_encoding_are_told_as_such(name: str, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join(b'{"zz": "caf\xe9", ' + line.lstrip()[1:] for line in lines))
+    assert "line 1: the line is not UTF-8 (byte 12 of it)" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "end", [b"tr", b"nul", b"fals", b"-", b"1.", b"2e", b"2e-", b'"wor', b"", b"Na", b"[3, "]
+)
+def test_a_line_that_ends_in_a_word_or_a_number_is_cut_off(end: bytes, tmp_path: Path) -> None:
+    path, _ = made("nemo_gym", tmp_path)
+    with path.open("ab") as file:
+        file.write(b'{"reward": ' + end)
+    assert [a.reason for a in seen(path).set_aside] == ["the line is cut off: its JSON ends in the middle"]
+
+
+def test_a_table_that_is_cut_off_says_so_and_no_zeros_are_read(tmp_path: Path) -> None:
+    path, _ = made("trl", tmp_path)
+    path.write_bytes(path.read_bytes()[:-3])
+    assert "it is a Parquet file that is damaged or cut off; copy it again" in refusal(path)
+    path.unlink()
+    path, _ = made("youtu", tmp_path)
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-3])
+    assert f"is cut off: of its {size:,} bytes {size - 3:,} are there; copy it again" in refusal(path)
+
+
 @pytest.mark.parametrize("name", ["claude_code", "messages", "verl"])
 def test_a_line_that_is_too_long_is_set_aside_alone(name: str, tmp_path: Path) -> None:
     path, _ = made(name, tmp_path)
