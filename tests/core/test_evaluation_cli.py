@@ -183,6 +183,7 @@ def test_the_report_is_one_file_without_script_or_reference_and_foreign_text_is_
     assert not [a for _, attrs in tags.found for a in attrs if a.startswith("on") or a in ("src", "href")]
     assert not re.findall(r"https?://|url\(", page)
     assert "&lt;script&gt;alert(1)" in page
+    assert "&lt;i onclick=x&gt;v&lt;/i&gt; cannot be told from none: " in page
     assert "default-src 'none'" in page
 
 
