@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from core.proof import Comparison, Effect
+from core.proof import Effect
 
 STYLE = """
 :root{color-scheme:light dark;--ink:light-dark(#27231c,#ece7db);--soft:light-dark(#6d6555,#a89f8d);
@@ -30,12 +30,15 @@ th,td{border-bottom:1px solid var(--line);padding:.35rem .6rem .35rem 0;text-ali
 th{font-size:.8rem;color:var(--soft);white-space:nowrap}
 .n{text-align:right;white-space:nowrap}
 .q{min-width:14rem;overflow-wrap:anywhere}
-svg{display:block}
-svg text{font:13px system-ui,sans-serif;fill:var(--ink)}
-svg .zero{stroke:var(--chaff);stroke-dasharray:3 3}
-svg .unclear{stroke:var(--chaff);fill:var(--paper)}
-svg .better{stroke:var(--grain);fill:var(--grain)}
-svg .worse{stroke:var(--bad);fill:var(--bad)}
+.iv{position:relative;height:1.1rem;max-width:44rem;color:var(--chaff)}
+.iv.better{color:var(--grain)}
+.iv.worse{color:var(--bad)}
+.iv span{position:absolute;background:currentColor}
+.iv .zero{left:50%;top:0;bottom:0;width:1px;background:var(--chaff)}
+.iv .bar{top:.5rem;height:2px}
+.iv .dot{top:.22rem;width:.65rem;height:.65rem;margin-left:-.33rem;border-radius:50%}
+.iv.worse .dot{border-radius:0;transform:rotate(45deg)}
+.iv.unclear .dot{background:var(--paper);box-shadow:inset 0 0 0 2px currentColor}
 summary{cursor:pointer;color:var(--accent)}
 """
 HEAD = (
@@ -70,39 +73,30 @@ def verdict(effect: Effect) -> str:
     return "better" if effect.low > 0 else "worse" if effect.high < 0 else "unclear"
 
 
-def forest(comparisons: Sequence[Comparison]) -> str:
-    """The differences with their intervals, as a picture: to the right of 0 it is better."""
-    drawn = [c for c in comparisons if c.effect.mean is not None]
-    if not drawn:
+def reach(effects: Iterable[Effect]) -> float:
+    """How far to both sides of 0 a picture goes that shows all of these."""
+    ends = [abs(v) for e in effects for v in (e.mean, e.low, e.high) if v is not None]
+    return max([*ends, 0.05]) * 1.1
+
+
+def strip(effect: Effect, most: float) -> str:
+    """A difference with its interval, as a picture: to the right of 0 it is better.
+
+    Args:
+        effect: what is drawn; nothing where it has no difference.
+        most: how far the picture goes to both sides (`reach`).
+    """
+    if effect.mean is None:
         return ""
-    ends = [abs(v) for c in drawn for v in (c.effect.mean, c.effect.low, c.effect.high) if v is not None]
-    most = max([*ends, 0.05]) * 1.1
-    left, width, height = 260.0, 420.0, 30.0
+    low, high = (effect.mean if v is None else v for v in (effect.low, effect.high))
 
     def at(value: float) -> float:
-        return left + width * (value + most) / (2 * most)
+        return 50 + 50 * value / most
 
-    lines = []
-    for i, c in enumerate(drawn):
-        y = height * (i + 0.7)
-        mean = c.effect.mean or 0.0
-        low, high = (mean if v is None else v for v in (c.effect.low, c.effect.high))
-        look = verdict(c.effect)
-        lines.append(
-            f'<text x="0" y="{y + 4:.1f}">{escape(c.arm[:34])}</text><g class="{look}" stroke-width="2">'
-            f'<line x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<circle cx="{at(mean):.1f}" cy="{y:.1f}" r="5"/></g>'
-            f'<text x="{left + width + 12:.0f}" y="{y + 4:.1f}">{SIGNS[look]} {mean:+.3f}</text>'
-        )
-    tall = height * (len(drawn) + 1)
-    axis = (
-        f'<line class="zero" x1="{at(0):.1f}" x2="{at(0):.1f}" y1="0" y2="{tall - 18:.1f}"/>'
-        f'<text x="{at(0):.1f}" y="{tall - 4:.1f}" text-anchor="middle">worse ← 0 → better</text>'
-    )
-    wide = left + width + 90
     return (
-        f'<div class="wide"><svg viewBox="0 0 {wide:.0f} {tall:.0f}" width="{wide:.0f}" role="img"'
-        f' aria-label="Differences with 95 % intervals">{axis}{"".join(lines)}</svg></div>'
+        f'<div class="iv {verdict(effect)}" aria-hidden="true"><span class="zero"></span>'
+        f'<span class="bar" style="left:{at(low):.1f}%;width:{at(high) - at(low):.1f}%"></span>'
+        f'<span class="dot" style="left:{at(effect.mean):.1f}%"></span></div>'
     )
 
 

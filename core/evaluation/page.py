@@ -11,9 +11,10 @@ from core.evaluation.markup import (
     STYLE,
     Column,
     chance,
-    forest,
     number,
+    reach,
     span,
+    strip,
     table,
     verdict,
 )
@@ -69,19 +70,19 @@ def _against(comparisons: Sequence[Comparison]) -> Iterator[str]:
     if not comparisons:
         return
     yield f"<h2>Against {escape(comparisons[0].baseline)}</h2>"
-    yield f"<ul>{''.join(map(_sentence, comparisons))}</ul>"
-    yield forest(comparisons)
+    most = reach(c.effect for c in comparisons)
+    yield f"<ul>{''.join(_sentence(c, most) for c in comparisons)}</ul>"
     yield table(EFFECTS, [row for c in comparisons for row in _effects(c)])
 
 
-def _sentence(c: Comparison) -> str:
+def _sentence(c: Comparison, most: float) -> str:
     effect, look = c.effect, verdict(c.effect)
     if effect.mean is None:
         said = f"{c.arm} against {c.baseline}: no task was scored in both."
     else:
         how = f"{number(effect.mean, sign=True)} (95 % {span(effect)}, p {chance(effect.p_two_sided)})"
         said = f"{SIGNS[look]} {c.arm} {SAID[look]} {c.baseline}: {how} on {effect.tasks:,} tasks."
-    return f'<li class="{look}">{escape(said)}</li>'
+    return f'<li class="{look}">{escape(said)}{strip(effect, most)}</li>'
 
 
 def _effects(c: Comparison) -> Iterator[tuple[str, ...]]:
