@@ -208,7 +208,9 @@ def list_evaluations(desk: Desk, limit: int) -> None:
 def show(desk: Desk, name: str, with_tasks: bool) -> None:
     """Show an evaluation as it stands: its arms, and each against the baseline."""
     report = desk.workspace.evaluating.report(name.upper())
-    desk.answer(report, *told(report), *(tasks_told(report) if with_tasks else ()))
+    desk.answer(
+        report, *told(report), *_proposed(desk, report.id), *(tasks_told(report) if with_tasks else ())
+    )
 
 
 @verb(evaluation, "report")
@@ -389,7 +391,17 @@ def _carry_out(desk: Desk, found: Evaluation, detach: bool, caps: RunConfig | No
         return
     report = desk.workspace.evaluating.report(found.id)
     incomplete = any(arm.errors or arm.unscored for arm in report.arms)
-    desk.answer(report, *told(report), set_aside=incomplete)
+    desk.answer(report, *told(report), *_proposed(desk, report.id), set_aside=incomplete)
+
+
+def _proposed(desk: Desk, evaluation_id: str) -> list[str]:
+    """The rollback that an evaluation proposes, in a line."""
+    return [
+        f"Version {one.subject} does worse than version {one.version}, so a rollback is proposed: "
+        f"winnow rollback {one.version}. Nothing is rolled back by itself."
+        for one in desk.workspace.measuring.alarms()
+        if one.evaluation_id == evaluation_id
+    ]
 
 
 def _planned(plan: EvaluationPlan) -> list[str]:

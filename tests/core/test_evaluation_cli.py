@@ -22,7 +22,7 @@ from core.proof import Arm, EvaluationConfig
 from core.worker import Worker
 from core.workspace import Workspace
 from tests.make import add_stub, add_tasks, make_proposal, make_task, make_tasks
-from tests.stub_server import StubServer
+from tests.stub_server import Asked, StubServer
 
 
 def winnow(workspace: Workspace, *words: str) -> Result:
@@ -87,6 +87,25 @@ def test_lessons_and_proposals_are_measured_by_their_ids(workspace: Workspace) -
     assert "on 6 tasks" in shown
     assert "EV1, on version 1, trial tasks x 1 rollouts" in shown
     assert "EV2" in winnow(workspace, "eval", "measured", "P-0002").output
+
+
+def test_a_version_that_does_worse_is_told_with_the_command_that_goes_back(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(12, split="trial"))
+    teach(workspace, "Answer with the number alone.")
+    teach(workspace, "Guess.")
+
+    def worse(asked: Asked) -> str:
+        a, b = map(int, re.findall(r"\d+", asked.user)[:2])
+        return str(a + b + ("Guess." in asked.system))
+
+    with StubServer(worse) as stub:
+        add_stub(workspace, stub.base_url)
+        common = ("eval", "start", "version:1", "version:2", "--endpoint", "stub", "-n", "1")
+        told = winnow(workspace, *common).output
+        fine = winnow(workspace, "eval", "start", "version:0", "version:1", *common[4:]).output
+    assert "Version 2 does worse than version 1, so a rollback is proposed" in told
+    assert "winnow rollback 1" in winnow(workspace, "eval", "show", "EV1").output
+    assert "rollback" not in fine
 
 
 @pytest.mark.parametrize(
