@@ -95,6 +95,15 @@ def effect_line(effect: Effect) -> str:
     )
 
 
+def short_effect(one: Measured | None) -> str:
+    """`+0.314 (+0.212 to +0.416)` for a table; a dash where nothing was measured."""
+    if one is None or one.effect.mean is None:
+        return "-"
+    effect = one.effect
+    span = "no interval" if effect.low is None else f"{effect.low:+.3f} to {effect.high:+.3f}"
+    return f"{effect.mean:+.3f} ({span}; n {effect.tasks})"
+
+
 def measured_line(one: Measured) -> str:
     """What was measured of one thing, with its sample size."""
     kind = ", on fresh tasks" if one.fresh else ", on the tasks that selected it" if one.selected else ""

@@ -89,6 +89,39 @@ def test_lessons_and_proposals_are_measured_by_their_ids(workspace: Workspace) -
     assert "EV2" in winnow(workspace, "eval", "measured", "P-0002").output
 
 
+def test_the_list_of_proposals_is_ordered_by_what_was_measured_and_shows_its_interval(
+    workspace: Workspace,
+) -> None:
+    add_tasks(workspace, make_tasks(12, split="trial"))
+    made = [
+        make_proposal(text).model_copy(update={"evidence": Evidence()})
+        for text in ("Guess.", "Breathe.", "Add.")
+    ]
+    workspace.store.proposals.add(made, "test")
+
+    def helped(asked: Asked) -> str:
+        a, b = map(int, re.findall(r"\d+", asked.user)[:2])
+        return str(a + b + ("Add." not in asked.system))
+
+    with StubServer(helped) as stub:
+        add_stub(workspace, stub.base_url)
+        trial = ("eval", "trial", "P-0001", "P-0003", "--endpoint", "stub", "-n", "1")
+        assert winnow(workspace, *trial).exit_code == 0
+
+    def listed(order: str) -> list[str]:
+        return re.findall(
+            r"^P-\d+", winnow(workspace, "review", "list", "--order", order).output, re.MULTILINE
+        )
+
+    assert listed("effect") == ["P-0003", "P-0001", "P-0002"]
+    assert listed("uncertainty")[0] == "P-0002"
+    shown = winnow(workspace, "review", "list").output
+    assert re.search(r"P-0003 .*\+1\.000 \(\+0\.\d+ to \+1\.\d+; n 12\)", shown)
+    assert (
+        "EV1, on version 0, trial tasks x 1 rollouts" in winnow(workspace, "review", "show", "P-0003").output
+    )
+
+
 def test_a_version_that_does_worse_is_told_with_the_command_that_goes_back(workspace: Workspace) -> None:
     add_tasks(workspace, make_tasks(12, split="trial"))
     teach(workspace, "Answer with the number alone.")

@@ -8,6 +8,7 @@ from typing import get_args
 import click
 
 from core.cli.desk import Desk, hidden, one_line, plain, plural, table, verb, visible
+from core.cli.eval_told import measured_line, short_effect
 from core.experience import (
     BASE_FIELDS,
     MAX_WORDS,
@@ -21,6 +22,7 @@ from core.experience import (
 from core.library import Library
 from core.review import Grounds, grounds, stale, standing
 from core.review.grounds import Example
+from core.store.queue import Order, ProposalQueue, Sieve
 from core.words import count_words
 
 
@@ -39,7 +41,14 @@ def review() -> None:
 )
 @click.option("--all", "everything", is_flag=True, help="Decided ones, too.")
 @click.option("--domain", default="")
-@click.option("--run", "run_id")
+@click.option("--run", "run_id", default="")
+@click.option(
+    "--order",
+    type=click.Choice(get_args(Order)),
+    default="evidence",
+    show_default=True,
+    help="effect: as measured on trial tasks; uncertainty: what is least known of first.",
+)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 @click.option("--offset", type=click.IntRange(0, 10**12), default=0)
 def list_proposals(
@@ -47,25 +56,38 @@ def list_proposals(
     statuses: tuple[str, ...],
     everything: bool,
     domain: str,
-    run_id: str | None,
+    run_id: str,
+    order: Order,
     limit: int,
     offset: int,
 ) -> None:
-    """List proposals, the strongest evidence first."""
-    wanted = () if everything else statuses or OPEN_STATUSES
-    found, total = desk.workspace.store.proposals.page(
-        wanted, domain=domain, run_id=run_id, limit=limit, offset=offset
+    """List proposals, the strongest evidence first; what was measured of each stands beside it."""
+    sieve = Sieve(
+        statuses=() if everything else statuses or OPEN_STATUSES, domain=domain, run_id=run_id.upper()
     )
+    found, total = ProposalQueue(desk.workspace.store).page(sieve, order=order, limit=limit, offset=offset)
+    measured = desk.workspace.store.evaluations.newest_measured([p.id for p in found])
     library = desk.workspace.store.versions.library()
     held = {claim.proposal_id: claim.holder for claim in desk.workspace.review.claims()}
     rows = [
-        (p.id, standing(p, library), p.operation.op, p.extractor, _strength(p), held.get(p.id, "-"), gist(p))
+        (
+            p.id,
+            standing(p, library),
+            p.operation.op,
+            p.extractor,
+            _strength(p),
+            short_effect(measured.get(p.id)),
+            held.get(p.id, "-"),
+            gist(p),
+        )
         for p in found
     ]
-    lines = table(rows, ("proposal", "status", "operation", "extractor", "p", "held by", "text"))
+    head = ("proposal", "status", "operation", "extractor", "p", "measured", "held by", "text")
+    lines = table(rows, head)
     staged = len(desk.workspace.review.staged())
     lines.append(f"{len(found):,} of {total:,}; {plural(staged, 'proposal')} approved and not yet published.")
-    desk.answer({"total": total, "proposals": found, "staged": staged}, *lines)
+    said = {"total": total, "proposals": found, "staged": staged, "measured": plain(measured)}
+    desk.answer(said, *lines)
 
 
 @verb(review, "show")
@@ -80,6 +102,7 @@ def show(desk: Desk, proposal_id: str) -> None:
         "stale": stale(found, library) if found.status != "published" else "",
         "words": count_words(text_of(found.effective) or ""),
         "grounds": plain(on),
+        "measured": plain(desk.workspace.store.evaluations.measured_of(found.id)),
     }
     desk.answer({**plain(found), **more}, *shown(desk, found, on))
 
@@ -93,6 +116,8 @@ def shown(desk: Desk, found: Proposal, on: Grounds) -> list[str]:
     if held := desk.workspace.review.holder(found.id):
         lines.append(f"held by {held.holder} until {held.until}")
     lines += [*_origin(found, on), *_texts(found, library), *_rivals(on)]
+    if measured := desk.workspace.store.evaluations.measured_of(found.id):
+        lines += ["--- measured on trial tasks", *map(measured_line, measured)]
     lines += ["--- evidence", found.evidence.sentence or "none", *_findings(found)]
     lines += [f"THIN: {on.thin}."] if on.thin else []
     lines += [_example(one) for one in on.examples]
