@@ -125,11 +125,17 @@ def search(
 @click.option("--full", is_flag=True, help="With the messages and steps of the example rollouts.")
 def show(desk: Desk, experience_id: str, full: bool) -> None:
     """Show one experience: its exact text and history, what it earned, and its origin down to the rollouts."""
+    from core.cli.eval_told import measured_line
     from core.cli.origins import dossier_lines
     from core.workspace.dossier import dossier
 
     found = dossier(desk.workspace.store, experience_id, trajectories=full)
-    desk.answer(found, *dossier_lines(found))
+    measured = [
+        measured_line(one) for one in desk.workspace.store.evaluations.measured_of(experience_id.upper())
+    ]
+    desk.answer(
+        found, *dossier_lines(found), *(["--- measured on trial tasks", *measured] if measured else [])
+    )
 
 
 @verb(library, "propose")

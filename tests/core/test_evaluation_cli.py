@@ -87,6 +87,9 @@ def test_lessons_and_proposals_are_measured_by_their_ids(workspace: Workspace) -
     assert "on 6 tasks" in shown
     assert "EV1, on version 1, trial tasks x 1 rollouts" in shown
     assert "EV2" in winnow(workspace, "eval", "measured", "P-0002").output
+    assert (
+        "EV1, on version 1, trial tasks x 1 rollouts" in winnow(workspace, "library", "show", "E-0001").output
+    )
 
 
 def test_the_list_of_proposals_is_ordered_by_what_was_measured_and_shows_its_interval(
