@@ -16,7 +16,7 @@ from typing import NamedTuple
 from core.errors import InputError
 from core.importers.attempt import TraceFormat
 from core.importers.mapped import USUAL
-from core.importers.opened import Opened
+from core.importers.opened import SMALL, Opened
 from core.importers.parquet import MAGIC, column_types
 from core.importers.report import FileRead
 from core.importers.rows import columns_of, head_rows
@@ -210,11 +210,25 @@ def no_data(opened: Opened) -> str:
     return sealed(head)
 
 
+def _damage_of(opened: Opened) -> str:
+    """Why a file that begins as one JSON value is none, as a clause."""
+    if len(opened.records) > 1 or not opened.head.lstrip().startswith((b"{", b"[")):
+        return ""
+    try:
+        if opened.path.stat().st_size <= SMALL:
+            opened.whole  # noqa: B018  # parsed for what it says
+    except InputError as e:
+        return f"it {str(e).removeprefix(opened.name).strip(' .')}"
+    return ""
+
+
 def unknown(opened: Opened) -> str:
     """Why a file is none that is read, as a clause, and what may help."""
     reason = "in no format of recorded rollouts that Winnow knows"
     if opened.head.startswith(MAGIC) and not column_types(opened):
         return "it is a Parquet file that is damaged or cut off; copy it again"
+    if damage := _damage_of(opened):
+        return f"{reason}; {damage}"
     rows = head_rows(opened)
     held = columns_of(rows)
     if any(name in held for name in USUAL["question"]) and any(name in held for name in USUAL["answer"]):

@@ -487,6 +487,7 @@ def _digest_of(file: IO[bytes]) -> str:
 def _clause(error: WinnowError, name: str) -> str:
     """What an error says, as a clause that does not name the file again."""
     text = str(error).rstrip(".")
-    for lead in (f"{name} ", f"{name!r} ", f"{name}: "):
-        text = text.removeprefix(lead)
+    for lead, instead in ((f"{name} ", "it "), (f"{name!r} ", "it "), (f"{name}: ", "")):
+        if text.startswith(lead):
+            text = instead + text.removeprefix(lead)
     return storable(text)

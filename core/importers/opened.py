@@ -197,7 +197,9 @@ class Opened:
                 else f"is no JSON: {e.msg} in line {e.lineno}"
             )
             raise InputError(f"{self.name} {what}.") from e
-        except (RecursionError, ValueError) as e:
+        except RecursionError as e:
+            raise InputError(f"{self.name} holds JSON that is nested too deeply.") from e
+        except ValueError as e:
             raise InputError(f"{self.name} holds JSON that cannot be read: {str(e)[:200]}.") from e
 
     @cached_property

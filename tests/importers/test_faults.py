@@ -309,6 +309,21 @@ def test_lines_in_another_encoding_are_told_as_such(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": {"b": [1, 2', "it is cut off: its JSON ends in the middle"),
+        ('{"a": ' + "[" * 5_000 + "]" * 5_000 + "}", "it holds JSON that is nested too deeply"),
+        ('{"a": 1} {"b": 2}', "it is no JSON: Extra data in line 1"),
+    ],
+)
+def test_a_file_that_no_format_knows_since_it_is_damaged_says_so(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(text)
+    assert refusal(tmp_path / "a.json").endswith(f"Winnow knows; {reason}.")
+
+
+@pytest.mark.parametrize(
     "end", [b"tr", b"nul", b"fals", b"-", b"1.", b"2e", b"2e-", b'"wor', b"", b"Na", b"[3, "]
 )
 def test_a_line_that_ends_in_a_word_or_a_number_is_cut_off(end: bytes, tmp_path: Path) -> None:
