@@ -338,7 +338,7 @@ class _Reader:
 
     def conversation(self) -> Conversation:
         self._end_turn()
-        steps = tuple(call.step() for call in self.calls)
+        steps = tuple(map(_Call.step, self.calls))
         return Conversation(tuple(self.messages), steps, self.answer, self.orphans)
 
     def _message(self, item: dict[str, Any]) -> None:

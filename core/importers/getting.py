@@ -106,19 +106,17 @@ def as_json(value: Any, depth: int = MAX_DEPTH) -> JsonValue:
         return storable(value)
     if isinstance(value, dict):
         return {storable(str(k)): as_json(v, depth - 1) for k, v in value.items()} if depth > 0 else TOO_DEEP
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) < value < 2**63 else float(value) if abs(value) < 10**300 else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, list | tuple):
         return [as_json(v, depth - 1) for v in value] if depth > 0 else TOO_DEEP
-    match value:
-        case None | bool():
-            return value
-        case bytes():
-            return storable(value.decode("utf-8", "replace"))
-        case int():
-            return value if abs(value) < 2**63 else float(value) if abs(value) < 10**300 else None
-        case float():
-            return value if math.isfinite(value) else None
-        case _:
-            return storable(value.isoformat() if hasattr(value, "isoformat") else str(value))
+    if isinstance(value, bytes):
+        return storable(value.decode("utf-8", "replace"))
+    return storable(value.isoformat() if hasattr(value, "isoformat") else str(value))
 
 
 def as_said(value: Any) -> str:

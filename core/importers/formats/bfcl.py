@@ -41,6 +41,8 @@ from core.rollout import Usage
 FAILED = "Error during inference"
 """What stands in place of a result where the call of the model failed."""
 
+_RIGHT, _WRONG, _UNGRADED = Seen(value=1.0), Seen(value=0.0), Seen()
+
 
 class Bfcl:
     """The format."""
@@ -100,10 +102,10 @@ class _Scores:
     def of(self, own: str) -> tuple[Seen, str]:
         """The score of a result, and why it failed."""
         if not self.there:
-            return Seen(), ""
+            return _UNGRADED, ""
         if own in self._failed:
-            return Seen(value=0.0), self._failed[own]
-        return Seen(value=None if self._leaves_some_out else 1.0), ""
+            return _WRONG, self._failed[own]
+        return _UNGRADED if self._leaves_some_out else _RIGHT, ""
 
     @property
     def _leaves_some_out(self) -> bool:
@@ -157,8 +159,8 @@ def _attempt(piece: Piece, model: str, scores: _Scores, questions: dict[str, Any
         *_called(result, value.get("reasoning_content")),
     ]
     said = conversation(items)
-    question = _asked(conversation(asked)) if asked else ""
-    question = question or _asked(said) or f"task {own}"
+    question = _words_of("user", conversation(asked)) if asked else ""
+    question = question or _words_of("user", said) or f"task {own}"
     score, failure = scores.of(own)
     failed = isinstance(result, str) and result.startswith(FAILED)
     return new_attempt(
@@ -166,7 +168,7 @@ def _attempt(piece: Piece, model: str, scores: _Scores, questions: dict[str, Any
         namespace="bfcl",
         task_id=own,
         question=question,
-        system="\n\n".join(m.content for m in said.messages if m.role == "system"),
+        system=_words_of("system", said),
         model=model,
         trajectory=new_trajectory(
             messages=said.messages,
@@ -184,13 +186,13 @@ def _attempt(piece: Piece, model: str, scores: _Scores, questions: dict[str, Any
     )
 
 
-def _asked(said: Conversation) -> str:
-    return "\n\n".join(m.content for m in said.messages if m.role == "user")
+def _words_of(role: str, said: Conversation) -> str:
+    return "\n\n".join([m.content for m in said.messages if m.role == role])
 
 
 def _metadata(own: str, failure: str) -> dict[str, JsonValue]:
-    category: dict[str, JsonValue] = {"category": own.rsplit("_", 1)[0]}
-    return category | ({"failure": failure} if failure else {})
+    category = own.rsplit("_", 1)[0]
+    return {"category": category, "failure": failure} if failure else {"category": category}
 
 
 def _turns_of(question: Any) -> list[Any]:
@@ -230,6 +232,8 @@ def _step(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _forced_to_quit(log: Any) -> bool:
+    if not log:
+        return False
     steps = [
         entries for turn in as_list(log) for key, entries in as_dict(turn).items() if key.startswith("step_")
     ]
@@ -269,7 +273,7 @@ def _usage(value: dict[str, Any], messages: tuple[Any, ...]) -> Usage:
     prompt, completion = _sum(value.get("input_token_count")), _sum(value.get("output_token_count"))
     if prompt is None and completion is None:
         return new_usage()
-    calls = sum(m.role == "assistant" for m in messages)
+    calls = [m.role for m in messages].count("assistant")
     return new_usage(calls=calls, prompt_tokens=int(prompt or 0), completion_tokens=int(completion or 0))
 
 

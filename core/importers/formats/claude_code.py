@@ -366,7 +366,7 @@ def _usage(records: list[Any], of_agents: list[Any]) -> Usage:
         calls=len(last),
         prompt_tokens=prompt,
         completion_tokens=completion,
-        cost_usd=max(0.0, whole) if whole is not None else sum(cost.values()),
+        cost_usd=max(0.0, whole) if whole is not None else sum(cost.values(), 0.0),
     )
 
 
