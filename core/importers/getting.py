@@ -38,6 +38,7 @@ _WORDS = {
 
 _seen = unchecked(Seen)
 
+_WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -84,19 +85,15 @@ def as_number(value: Any) -> float | None:
 
 def as_int(value: Any) -> int | None:
     """A whole number of at most 15 digits; also one that is written as 3.0 or "3" (64-bit numbers come as strings)."""
-    if value is None:
+    if isinstance(value, str):
+        if not _WHOLE.fullmatch(value):
+            return None
+    elif isinstance(value, float):
+        if not value.is_integer():
+            return None
+    elif isinstance(value, bool) or not isinstance(value, int):
         return None
-    match value:
-        case bool():
-            return None
-        case int():
-            number = value
-        case float() if value.is_integer():
-            number = int(value)
-        case str() if re.fullmatch(r"-?\d{1,15}", value, re.ASCII):
-            number = int(value)
-        case _:
-            return None
+    number = int(value)
     return number if abs(number) < 10**15 else None
 
 

@@ -169,20 +169,13 @@ def _span(record: Mapping[str, Any], attributes: dict[str, Any], service: str = 
     ]
     if failed and not error:
         error = next((as_text(told.first("exception.message")) for n, told in events if n == "exception"), "")
-    return Span(
-        trace=trace,
-        own=own,
-        parent=_id(record, "parentSpanId", "parent_id", "parent_span_id")
-        or _id(as_dict(record.get("parent")), "span_id"),
-        name=as_text(record.get("name")),
-        begun=_time(record, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"),
-        ended=_time(record, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"),
-        failed=failed,
-        error=error,
-        attributes=Attributes(attributes),
-        events=events,
-        service=service,
-    )
+    parent = _id(record, "parentSpanId", "parent_id", "parent_span_id")
+    parent = parent or _id(as_dict(record.get("parent")), "span_id")
+    name = as_text(record.get("name"))
+    begun = _time(record, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
+    ended = _time(record, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
+    told = Attributes(attributes)
+    return Span(trace, own, parent, name, begun, ended, failed, error, told, events, service)
 
 
 def _id(holder: Mapping[str, Any], *keys: str) -> str:

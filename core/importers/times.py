@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -49,16 +49,17 @@ def _of_text(text: str) -> float | None:
 
 def span_of(values: Iterable[Any]) -> tuple[float | None, str]:
     """How many seconds lie between the first and the last of some times, and the first as text (UTC)."""
-    return between([m for v in values if (m := moment(v)) is not None])
+    return between(map(moment, values))
 
 
-def between(moments: Sequence[float]) -> tuple[float | None, str]:
+def between(moments: Iterable[float | None]) -> tuple[float | None, str]:
     """How many seconds lie between the first and the last of some moments, and the first as text (UTC)."""
-    if not moments:
+    known = [m for m in moments if m is not None]
+    if not known:
         return None, ""
-    first = min(moments)
+    first = min(known)
     try:
         begun = datetime.fromtimestamp(first, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         begun = ""
-    return round(max(moments) - first, 3), begun
+    return round(max(known) - first, 3), begun

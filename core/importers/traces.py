@@ -11,11 +11,47 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from core.importers.dialects import MAX_ERROR, Conversation, arguments_of, conversation, text_of_content, told
+from core.importers.dialects import (
+    MAX_ERROR,
+    Conversation,
+    arguments_of,
+    conversation,
+    new_message,
+    new_step,
+    text_of_content,
+    told,
+)
 from core.importers.getting import as_dict, as_list, as_said, as_text
 from core.importers.json_text import parsed
 from core.importers.source import bounded
 from core.rollout import Message, Step
+
+
+class Part(NamedTuple):
+    """One part of a trace: a call of a model, a run of a tool, or what holds others."""
+
+    own: str
+    """Its id."""
+    parent: str
+    """The id of the part that it lies in; "" of a root."""
+    kind: str
+    """In the words of the file."""
+    begun: float | None
+    """Seconds since 1970."""
+    ended: float | None
+    told: dict[str, Any]
+    """As it stands in the file."""
+
+    @property
+    def at(self) -> float:
+        """When it began, in seconds; 0 where nothing tells."""
+        return self.begun or 0.0
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds that it took, where its times tell."""
+        begun, ended = self.begun, self.ended
+        return round(ended - begun, 3) if begun and ended and ended >= begun else None
 
 
 class ModelCall(NamedTuple):
@@ -89,14 +125,14 @@ def _one_after_the_other(calls: Sequence[ModelCall], runs: Sequence[ToolRun]) ->
     events: list[ModelCall | ToolRun] = [*calls, *runs]
     for event in sorted(events, key=lambda e: e.at):
         if isinstance(event, ToolRun):
-            messages.append(Message(role="tool", content=event.output or "", name=event.tool))
+            messages.append(new_message(role="tool", content=event.output or "", name=event.tool))
             continue
         turn += 1
         if turn == 0:
             messages += conversation(event.heard()).messages
         part = conversation(event.said())
         messages += part.messages
-        steps += [s.model_copy(update={"turn": turn}) for s in part.steps]
+        steps += [new_step(**(vars(s) | {"turn": turn})) for s in part.steps]
         answer = part.answer or answer
     return Conversation(tuple(messages), tuple(steps), answer, 0)
 
@@ -116,7 +152,7 @@ def _with_runs(steps: tuple[Step, ...], runs: Sequence[ToolRun]) -> tuple[list[S
         if run.failed is not None or (step.success is None and not step.output):
             found[place] = _step_of(run, step)
         else:
-            found[place] = step.model_copy(update={"duration_s": run.duration_s})
+            found[place] = new_step(**(vars(step) | {"duration_s": run.duration_s}))
     return found, apart
 
 
@@ -137,7 +173,7 @@ def _step_of(run: ToolRun, asked: Step | None = None) -> Step:
     output = asked.output if asked and asked.output and not run.output else run.output
     outcome = told(output, run.failed)
     error = bounded(run.error, MAX_ERROR) if run.failed and run.error else outcome.error
-    return Step(
+    return new_step(
         tool=run.tool or "unknown",
         parameters=asked.parameters if asked else run.parameters,
         output=output or "",
@@ -226,27 +262,37 @@ def messages_in(value: Any, role: str, depth: int = _DEPTH) -> list[Any]:
         role: of a message that does not tell its own: "user" or "assistant".
         depth: how deep the messages may lie; what lies deeper is told as text.
     """
-    value = unpacked(value)
-    if value is None or value == "":
-        return []
+    if isinstance(value, str):
+        value = unpacked(value)
+    if isinstance(value, dict) and depth > 0:
+        return _in_object(value, role, depth)
     if isinstance(value, list):
-        if depth > 0 and all(isinstance(v, dict) and "role" in v and "lc" not in v for v in value):
+        return _in_list(value, role, depth)
+    return [{"role": role, "content": as_said(value)}] if value is not None and value != "" else []
+
+
+def _in_list(value: list[Any], role: str, depth: int) -> list[Any]:
+    kinds = set(map(type, value))
+    if kinds == {dict}:
+        if depth > 0 and all("role" in v and "lc" not in v for v in value):
             return value
-        if value and depth > 0 and all(isinstance(v, list) for v in value):
-            return messages_in(value[0], role, depth - 1)  # a batch of conversations, as LangChain writes it
-        if value and all(
-            isinstance(v, dict) and "role" not in v and as_text(v.get("type")) in _BLOCKS for v in value
-        ):
+        if all("role" not in v and as_text(v.get("type")) in _BLOCKS for v in value):
             return [{"role": role, "content": value}]
-        if depth > 0:
-            return [m for v in value for m in messages_in(v, role, depth - 1)]
-    if not isinstance(value, dict) or depth <= 0:
+    if depth <= 0:
         return [{"role": role, "content": as_said(value)}]
-    if isinstance(inner := value.get("kwargs"), dict) and "lc" in value:
+    if kinds == {list}:
+        return messages_in(value[0], role, depth - 1)  # a batch of conversations, as LangChain writes it
+    return [m for v in value for m in messages_in(v, role, depth - 1)]
+
+
+def _in_object(value: dict[str, Any], role: str, depth: int) -> list[Any]:
+    if "lc" in value and isinstance(inner := value.get("kwargs"), dict):
         return [_of_langchain(value, inner)]
-    if "role" in value or "parts" in value or isinstance(value.get("type"), str):
-        return [value if "role" in value or "type" in value else {"role": role, **value}]
-    return _messages_of(value, role, depth - 1)
+    if "role" in value:
+        return [value]
+    if "parts" in value or isinstance(value.get("type"), str):
+        return [value if "type" in value else {"role": role, **value}]
+    return _held_in(value, role, depth - 1)
 
 
 def _of_langchain(value: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
@@ -257,12 +303,12 @@ def _of_langchain(value: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any
     return {"role": kind or as_text(inner.get("type")), **inner}
 
 
-def _messages_of(value: dict[str, Any], role: str, depth: int) -> list[Any]:
+def _held_in(value: dict[str, Any], role: str, depth: int) -> list[Any]:
     for key in _HOLDERS:
-        if isinstance(unpacked(value.get(key)), list):
+        if key in value and isinstance(held := unpacked(value[key]), list):
             system = value.get("system") or value.get("instructions") if role == "user" else None
             first = [{"role": "system", "content": system}] if system else []
-            return first + messages_in(value[key], role, depth)
+            return first + messages_in(held, role, depth)
     if isinstance(value.get("message"), dict):
         return messages_in(value["message"], role, depth)
     if "content" in value or "tool_calls" in value:

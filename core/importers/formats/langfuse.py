@@ -12,23 +12,33 @@ them (`{"data": [...]}`), and exports with one of them a line.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import (
+    Aside,
+    Brings,
+    Found,
+    Remark,
+    Seen,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.bundles import Bundles
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import records_of, set_aside
 from core.importers.opened import Opened
-from core.importers.times import moment, span_of
+from core.importers.times import between, moment
 from core.importers.traces import (
     ModelCall,
+    Part,
     ToolRun,
     messages_in,
+    most_frequent,
     output_in,
     parameters_in,
     question_in,
@@ -38,7 +48,7 @@ from core.importers.traces import (
     unpacked,
     within,
 )
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _KINDS = {
     "SPAN",
@@ -141,22 +151,22 @@ def _attempt(place: str, parts: list[dict[str, Any]]) -> Iterator[Found]:
         trace = part.get("trace") or trace
         if found := part.get("observation"):
             known[as_text(found.get("id")) or f"#{len(known)}"] = found
-    known = dict(sorted(known.items(), key=lambda item: moment(_get(item[1], "startTime")) or 0.0))
-    seen = list(known.values())
-    parents = {k: as_text(_get(o, "parentObservationId")) for k, o in known.items()}
-    generations = {k: o for k, o in known.items() if as_text(o.get("type")) == "GENERATION"}
-    tools = {k: o for k, o in known.items() if as_text(o.get("type")) == "TOOL"}
-    calls = [o for k, o in generations.items() if not within(k, parents, generations)]
+    seen = sorted((_part(k, o) for k, o in known.items()), key=lambda p: p.at)
+    parents = {p.own: p.parent for p in seen}
+    generations = {p.own: p for p in seen if p.kind == "GENERATION"}
+    tools = {p.own: p for p in seen if p.kind == "TOOL"}
+    calls = [p.told for k, p in generations.items() if not within(k, parents, generations)]
     inner = generations | tools
-    own_calls = [o for k, o in generations.items() if not within(k, parents, inner)]
-    runs = [o for k, o in tools.items() if not within(k, parents, tools)]
-    told = told_of([_call_of(o) for o in own_calls], [_run_of(o) for o in runs])
-    root = next((o for o in seen if not _get(o, "parentObservationId")), {})
+    own_calls = [p for k, p in generations.items() if not within(k, parents, inner)]
+    runs = [p for k, p in tools.items() if not within(k, parents, tools)]
+    told = told_of([_call_of(p) for p in own_calls], [_run_of(p) for p in runs])
+    root = next((p.told for p in seen if not p.parent), {})
     own = as_text(trace.get("id")) or as_text(_get(root, "traceId"))
     name = as_text(trace.get("name")) or as_text(root.get("name"))
-    asked = question_in(trace.get("input"))
+    given = unpacked(trace.get("input"))
+    asked = question_in(given)
     asked = asked if asked.strip() else told.asked
-    if (calls or runs) and not any(o.get(k) for o in seen for k in ("input", "output")):
+    if (calls or runs) and not any(p.told.get("input") or p.told.get("output") for p in seen):
         yield Remark(
             text="A trace was exported without inputs and outputs: nothing of its conversation is known."
         )
@@ -164,18 +174,18 @@ def _attempt(place: str, parts: list[dict[str, Any]]) -> Iterator[Found]:
         yield Remark(text="Runs of tools that the main conversation did not ask for are no steps of it.")
     facts = as_dict(unpacked(trace.get("metadata")))
     facts = {**as_dict(facts.get("attributes")), **facts}
-    yield Attempt(
+    yield new_attempt(
         place=place,
         namespace=_fact(facts, _SET_KEYS),
         task_id=_fact(facts, _ITEM_KEYS)[:200] or None,
         question=asked or f"{name or 'Trace'} {own} (its input was not recorded)",
-        system=as_text(as_dict(unpacked(trace.get("input"))).get("system")),
+        system=as_text(as_dict(given).get("system")),
         expected=_fact(facts, _EXPECTED_KEYS) or None,
-        model=_model_of(calls),
+        model=most_frequent(as_text(o.get("model")) for o in calls),
         agent=name,
         run=_fact(facts, _RUN_KEYS),
         own_id=own or None,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.conversation.messages,
             steps=told.conversation.steps,
             answer=told.conversation.answer or output_in(trace.get("output")),
@@ -189,39 +199,37 @@ def _attempt(place: str, parts: list[dict[str, Any]]) -> Iterator[Found]:
     )
 
 
-def _heard_by(observation: dict[str, Any]) -> list[Any]:
-    return messages_in(observation.get("input"), "user")
+def _part(own: str, observation: dict[str, Any]) -> Part:
+    parent, kind = as_text(_get(observation, "parentObservationId")), as_text(observation.get("type"))
+    begun, ended = moment(_get(observation, "startTime")), moment(_get(observation, "endTime"))
+    return Part(own, parent, kind, begun, ended, observation)
 
 
-def _call_of(observation: dict[str, Any]) -> ModelCall:
+def _call_of(part: Part) -> ModelCall:
+    told = part.told
     return ModelCall(
-        at=moment(_get(observation, "startTime")) or 0.0,
-        size=size_of(observation.get("input")),
-        heard=lambda: _heard_by(observation),
-        said=lambda: messages_in(observation.get("output"), "assistant"),
+        at=part.at,
+        size=size_of(told.get("input")),
+        heard=lambda: messages_in(told.get("input"), "user"),
+        said=lambda: messages_in(told.get("output"), "assistant"),
     )
 
 
-def _run_of(observation: dict[str, Any]) -> ToolRun:
-    begun, ended = (moment(_get(observation, k)) for k in ("startTime", "endTime"))
+def _run_of(part: Part) -> ToolRun:
+    told = part.told
     return ToolRun(
-        at=begun or 0.0,
-        tool=as_text(observation.get("name")),
-        parameters=parameters_in(observation.get("input")),
-        output=returned_in(observation.get("output")),
-        failed=True if observation.get("level") == "ERROR" else None,
-        error=as_text(_get(observation, "statusMessage")),
-        duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,
+        at=part.at,
+        tool=as_text(told.get("name")),
+        parameters=parameters_in(told.get("input")),
+        output=returned_in(told.get("output")),
+        failed=True if told.get("level") == "ERROR" else None,
+        error=as_text(_get(told, "statusMessage")),
+        duration_s=part.duration_s,
     )
 
 
 def _fact(facts: dict[str, Any], keys: tuple[str, ...]) -> str:
     return next((as_said(facts[k]) for k in keys if facts.get(k) not in (None, "")), "")
-
-
-def _model_of(calls: list[dict[str, Any]]) -> str:
-    models = Counter(m for o in calls if (m := as_text(o.get("model"))))
-    return models.most_common(1)[0][0] if models else ""
 
 
 def _scores_of(scores: Any) -> dict[str, Seen]:
@@ -269,23 +277,26 @@ def _usage_of(calls: list[dict[str, Any]]) -> Usage:
         prompt += total - out if total > out else _tokens(used, "input", "promptTokens", "prompt_tokens")
         given = as_number(at(call, "costDetails", "total"))
         cost += given if given is not None else as_number(_get(call, "totalCost")) or 0.0
-    return Usage(
+    return new_usage(
         calls=len(calls), prompt_tokens=prompt, completion_tokens=completion, cost_usd=max(0.0, cost)
     )
 
 
 def _tokens(used: dict[str, Any], *names: str) -> int:
-    return max(0, next((n for k in names if (n := as_int(used.get(k))) is not None), 0))
+    for name in names:
+        if (count := as_int(used.get(name))) is not None:
+            return max(0, count)
+    return 0
 
 
-def _duration_of(trace: dict[str, Any], seen: list[dict[str, Any]]) -> float | None:
+def _duration_of(trace: dict[str, Any], seen: list[Part]) -> float | None:
     latency = as_number(trace.get("latency"))
     if latency is not None and latency >= 0:
         return latency
-    return span_of(_get(o, k) for o in seen for k in ("startTime", "endTime"))[0]
+    return between(m for p in seen for m in (p.begun, p.ended))[0]
 
 
-def _metadata_of(trace: dict[str, Any], seen: list[dict[str, Any]], apart: int) -> dict[str, JsonValue]:
+def _metadata_of(trace: dict[str, Any], seen: list[Part], apart: int) -> dict[str, JsonValue]:
     facts: dict[str, JsonValue] = {
         "trace_id": as_text(trace.get("id")),
         "session_id": as_text(_get(trace, "sessionId")),
@@ -293,7 +304,7 @@ def _metadata_of(trace: dict[str, Any], seen: list[dict[str, Any]], apart: int) 
         "release": as_text(trace.get("release")),
         "version": as_text(trace.get("version")),
         "tags": ", ".join(as_text(t) for t in as_list(trace.get("tags"))),
-        "started_at": span_of([trace.get("timestamp"), *(_get(o, "startTime") for o in seen)])[1],
+        "started_at": between([moment(trace.get("timestamp")), *(p.begun for p in seen)])[1],
         "observations": len(seen),
         "tool_runs_apart": apart,
     }

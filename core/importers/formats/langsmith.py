@@ -12,24 +12,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Seen
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Seen,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.bundles import Bundles
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_said, as_seen, as_text, at
 from core.importers.lines import records_of, set_aside
 from core.importers.opened import Opened
 from core.importers.parquet import column_types
 from core.importers.parquet import rows_of as parquet_rows
-from core.importers.times import moment, span_of
+from core.importers.times import between, moment
 from core.importers.traces import (
     ModelCall,
+    Part,
     ToolRun,
     messages_in,
+    most_frequent,
     output_in,
     parameters_in,
     question_in,
@@ -39,9 +49,10 @@ from core.importers.traces import (
     unpacked,
     within,
 )
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _COLUMNS = {"run_type", "trace_id"}
+_BATCHES = ("post", "patch", "runs")
 _NESTED = 50
 """How deep runs may lie in the `child_runs` of others."""
 
@@ -92,38 +103,42 @@ def _records(opened: Opened) -> Iterator[tuple[int, str, int, Any]]:
 
 def _runs_in(record: dict[str, Any], depth: int = _NESTED) -> Iterator[dict[str, Any]]:
     """The runs of a record: itself, those that lie in it, or those of a batch."""
-    for key in ("post", "patch", "runs"):
-        for part in as_list(record.get(key)) if "run_type" not in record else ():
+    if "run_type" not in record:
+        for part in (p for key in _BATCHES for p in as_list(record.get(key))):
             yield from _runs_in(as_dict(part), depth - 1) if depth > 0 else ()
-    is_patch = "run_type" not in record and "dotted_order" in record
-    if as_text(record.get("trace_id")) and as_text(record.get("id")) and ("run_type" in record or is_patch):
-        yield {k: v for k, v in record.items() if k != "child_runs"}
-        for part in as_list(record.get("child_runs")) if depth > 0 else ():
-            yield from _runs_in({"trace_id": record["trace_id"], **as_dict(part)}, depth - 1)
+        if "dotted_order" not in record:
+            return
+    if not as_text(record.get("trace_id")) or not as_text(record.get("id")):
+        return
+    inner = record.get("child_runs")
+    yield {k: v for k, v in record.items() if k != "child_runs"} if inner is not None else record
+    for part in as_list(inner) if depth > 0 else ():
+        yield from _runs_in({"trace_id": record["trace_id"], **as_dict(part)}, depth - 1)
 
 
 def _attempt(own: str, place: str, parts: list[dict[str, Any]]) -> Attempt:
-    runs: dict[str, dict[str, Any]] = {}
+    known: dict[str, dict[str, Any]] = {}
     for part in parts:
-        own_id, kept = as_text(part["id"]), {k: v for k, v in part.items() if v is not None}
-        runs[own_id] = {**runs[own_id], **kept} if own_id in runs else kept  # a patch, or the run once more
-    runs = dict(sorted(runs.items(), key=lambda item: moment(item[1].get("start_time")) or 0.0))
-    parents = {k: _parent_of(r) for k, r in runs.items()}
-    models = {k: r for k, r in runs.items() if as_text(r.get("run_type")) == "llm"}
-    tools = {k: r for k, r in runs.items() if as_text(r.get("run_type")) == "tool"}
-    calls = [r for k, r in models.items() if not within(k, parents, models)]
+        own_id = as_text(part["id"])
+        patch = {k: v for k, v in part.items() if v is not None} if own_id in known else {}
+        known[own_id] = {**known[own_id], **patch} if patch else part
+    runs = sorted((_part(k, r) for k, r in known.items()), key=lambda p: p.at)
+    parents = {p.own: p.parent for p in runs}
+    models = {p.own: p for p in runs if p.kind == "llm"}
+    tools = {p.own: p for p in runs if p.kind == "tool"}
+    calls = [p.told for k, p in models.items() if not within(k, parents, models)]
     inner = models | tools
-    own_calls = [r for k, r in models.items() if not within(k, parents, inner)]
+    own_calls = [p for k, p in models.items() if not within(k, parents, inner)]
     told = told_of(
-        [_call_of(r) for r in own_calls],
-        [_run_of(r) for k, r in tools.items() if not within(k, parents, tools)],
+        [_call_of(p) for p in own_calls],
+        [_run_of(p) for k, p in tools.items() if not within(k, parents, tools)],
     )
-    root = runs.get(own) or next((r for k, r in runs.items() if parents[k] not in runs), {})
+    root = known.get(own) or next((p.told for p in runs if p.parent not in parents), {})
     example, session = as_text(root.get("reference_example_id")), as_text(root.get("session_id"))
     name = as_text(root.get("name"))
     asked = question_in(root.get("inputs"))
     asked = asked if asked.strip() else told.asked
-    seconds, begun = span_of(r.get(k) for r in runs.values() for k in ("start_time", "end_time"))
+    seconds, begun = between(m for p in runs for m in (p.begun, p.ended))
     facts: dict[str, JsonValue] = {
         "trace_id": own,
         "session_id": session,
@@ -132,16 +147,16 @@ def _attempt(own: str, place: str, parts: list[dict[str, Any]]) -> Attempt:
         "runs": len(runs),
         "tool_runs_apart": told.apart,
     }
-    return Attempt(
+    return new_attempt(
         place=place,
         namespace=as_text(root.get("reference_dataset_id")),
         task_id=example[:200] or None,
         question=asked or f"Trace {own} (its input was not recorded)",
-        model=_model_of(calls),
+        model=most_frequent(map(_model_of, calls)),
         agent=f"{name} {session}".strip() if example else name,
         run=session if example else "",
         own_id=own,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.conversation.messages,
             steps=told.conversation.steps,
             answer=told.conversation.answer or output_in(root.get("outputs")),
@@ -163,41 +178,40 @@ def _parent_of(run: dict[str, Any]) -> str:
     return path[-2].rpartition("Z")[2] if len(path) > 1 else ""
 
 
-def _call_of(run: dict[str, Any]) -> ModelCall:
-    given = unpacked(run.get("inputs"))
+def _part(own: str, run: dict[str, Any]) -> Part:
+    begun, ended = moment(run.get("start_time")), moment(run.get("end_time"))
+    return Part(own, _parent_of(run), as_text(run.get("run_type")), begun, ended, run)
+
+
+def _call_of(part: Part) -> ModelCall:
+    given = unpacked(part.told.get("inputs"))
     return ModelCall(
-        at=moment(run.get("start_time")) or 0.0,
+        at=part.at,
         size=size_of(given),
         heard=lambda: messages_in(given, "user"),
-        said=lambda: messages_in(run.get("outputs"), "assistant"),
+        said=lambda: messages_in(part.told.get("outputs"), "assistant"),
     )
 
 
-def _run_of(run: dict[str, Any]) -> ToolRun:
-    result = unpacked(run.get("outputs"))
+def _run_of(part: Part) -> ToolRun:
+    result = unpacked(part.told.get("outputs"))
     inner = unpacked(result.get("output")) if isinstance(result, dict) and "output" in result else result
     inner = at(inner, "kwargs") or inner
-    begun, ended = moment(run.get("start_time")), moment(run.get("end_time"))
-    error = as_text(run.get("error"))
+    content, error = at(inner, "content"), as_text(part.told.get("error"))
     return ToolRun(
-        at=begun or 0.0,
-        tool=as_text(run.get("name")),
-        parameters=parameters_in(run.get("inputs")),
-        output=returned_in(at(inner, "content") if at(inner, "content") is not None else inner),
+        at=part.at,
+        tool=as_text(part.told.get("name")),
+        parameters=parameters_in(part.told.get("inputs")),
+        output=returned_in(content if content is not None else inner),
         failed=True if error or at(inner, "status") == "error" else None,
         error=error,
-        duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,
+        duration_s=part.duration_s,
     )
 
 
-def _model_of(calls: list[dict[str, Any]]) -> str:
-    models: Counter[str] = Counter()
-    for call in calls:
-        extra = unpacked(call.get("extra"))
-        given = (at(extra, "metadata", "ls_model_name"), at(extra, "invocation_params", "model"))
-        if model := next((m for g in given if (m := as_text(g))), ""):
-            models[model] += 1
-    return models.most_common(1)[0][0] if models else ""
+def _model_of(call: dict[str, Any]) -> str:
+    extra = unpacked(call.get("extra"))
+    return as_text(at(extra, "metadata", "ls_model_name")) or as_text(at(extra, "invocation_params", "model"))
 
 
 def _scores_of(root: dict[str, Any]) -> dict[str, Seen]:
@@ -215,11 +229,13 @@ def _usage_of(calls: list[dict[str, Any]]) -> Usage:
     cost = 0.0
     for call in calls:
         used = as_dict(at(unpacked(call.get("outputs")), "usage_metadata"))
-        given = (call.get("prompt_tokens"), used.get("input_tokens"))
-        taken = (call.get("completion_tokens"), used.get("output_tokens"))
-        prompt += max(0, next((n for g in given if (n := as_int(g))), 0))
-        completion += max(0, next((n for g in taken if (n := as_int(g))), 0))
+        prompt += _tokens(call.get("prompt_tokens"), used.get("input_tokens"))
+        completion += _tokens(call.get("completion_tokens"), used.get("output_tokens"))
         cost += as_seen(call.get("total_cost")).value or 0.0  # decimals come as text
-    return Usage(
+    return new_usage(
         calls=len(calls), prompt_tokens=prompt, completion_tokens=completion, cost_usd=max(0.0, cost)
     )
+
+
+def _tokens(own: Any, used: Any) -> int:
+    return max(0, as_int(own) or as_int(used) or 0)

@@ -12,23 +12,24 @@ states of runs (`RunState.to_json`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
+from core.importers.attempt import Aside, Brings, Found, Remark, new_attempt, new_trajectory, new_usage
 from core.importers.bundles import Bundles
 from core.importers.dialects import conversation
 from core.importers.getting import as_dict, as_int, as_list, as_said, as_text, at
 from core.importers.lines import records_of, set_aside
 from core.importers.opened import Opened
-from core.importers.times import moment, span_of
+from core.importers.times import between, moment
 from core.importers.traces import (
     ModelCall,
+    Part,
     ToolRun,
     messages_in,
+    most_frequent,
     parameters_in,
     question_in,
     returned_in,
@@ -36,7 +37,7 @@ from core.importers.traces import (
     told_of,
     within,
 )
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _CALLS = ("generation", "response")
 _BROKE_OFF = "Error in agent run"
@@ -93,27 +94,27 @@ def _trace_of(record: dict[str, Any]) -> str:
 
 def _of_trace(own: str, place: str, parts: list[dict[str, Any]]) -> Iterator[Found]:
     head = next((p for p in parts if p["object"] == "trace"), {})
-    spans = {as_text(p["id"]): p for p in parts if p["object"] == "trace.span"}
-    if not spans:
+    known = {as_text(p["id"]): p for p in parts if p["object"] == "trace.span"}
+    if not known:
         yield set_aside(place, "a trace without spans", as_said(head))
         return
-    spans = dict(sorted(spans.items(), key=lambda item: moment(item[1].get("started_at")) or 0.0))
-    parents = {k: as_text(s.get("parent_id")) for k, s in spans.items()}
-    tools = {k for k, s in spans.items() if _type_of(s) == "function"}
-    calls = {k: s for k, s in spans.items() if _type_of(s) in _CALLS}
+    spans = sorted((_part(k, s) for k, s in known.items()), key=lambda p: p.at)
+    parents = {p.own: p.parent for p in spans}
+    tools = {p.own: p for p in spans if p.kind == "function"}
+    calls = [p for p in spans if p.kind in _CALLS]
     told = told_of(
-        [_call_of(s) for k, s in calls.items() if not within(k, parents, tools)],
-        [_run_of(s) for k, s in spans.items() if k in tools and not within(k, parents, tools)],
+        [_call_of(p) for p in calls if not within(p.own, parents, tools)],
+        [_run_of(p) for k, p in tools.items() if not within(k, parents, tools)],
     )
     if calls and not told.conversation.messages:
         yield Remark(
             text="Spans of the Responses interface tell neither input nor output: only tools are known."
         )
     error, reason = _ending_of(spans, calls)
-    seconds, begun = span_of(s.get(k) for s in spans.values() for k in ("started_at", "ended_at"))
-    models = Counter(m for s in calls.values() if (m := as_text(at(s, "span_data", "model"))))
+    seconds, begun = between(m for p in spans for m in (p.begun, p.ended))
+    data = [as_dict(p.told.get("span_data")) for p in calls]
     metadata = as_dict(head.get("metadata"))
-    agent = next((as_text(at(s, "span_data", "name")) for s in spans.values() if _type_of(s) == "agent"), "")
+    agent = next((as_text(at(p.told, "span_data", "name")) for p in spans if p.kind == "agent"), "")
     facts: dict[str, JsonValue] = {
         "trace_id": own,
         "group_id": as_text(head.get("group_id")),
@@ -121,66 +122,64 @@ def _of_trace(own: str, place: str, parts: list[dict[str, Any]]) -> Iterator[Fou
         "tool_runs_apart": told.apart,
     }
     task = as_text(metadata.get("task_id")).strip() or as_text(head.get("group_id")).strip()
-    yield Attempt(
+    yield new_attempt(
         place=place,
         namespace=as_text(head.get("workflow_name")),
         task_id=task[:200] or None,
         question=told.asked or task or f"Trace {own} (its input was not recorded)",
-        model=models.most_common(1)[0][0] if models else "",
+        model=most_frequent(as_text(d.get("model")) for d in data),
         agent=agent,
         own_id=own or None,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.conversation.messages,
             steps=told.conversation.steps,
             answer=told.conversation.answer,
             finish_reason=reason,
         ),
         error=error,
-        usage=_usage_of([as_dict(at(s, "span_data", "usage")) for s in calls.values()]),
+        usage=_usage_of([as_dict(d.get("usage")) for d in data]),
         duration_s=seconds,
         orphans=told.conversation.orphans,
         metadata={k: v for k, v in facts.items() if v},
     )
 
 
-def _type_of(span: dict[str, Any]) -> str:
-    return as_text(at(span, "span_data", "type"))
+def _part(own: str, span: dict[str, Any]) -> Part:
+    parent, kind = as_text(span.get("parent_id")), as_text(at(span, "span_data", "type"))
+    begun, ended = moment(span.get("started_at")), moment(span.get("ended_at"))
+    return Part(own, parent, kind, begun, ended, span)
 
 
-def _call_of(span: dict[str, Any]) -> ModelCall:
-    data = as_dict(span.get("span_data"))
+def _call_of(part: Part) -> ModelCall:
+    data = as_dict(part.told.get("span_data"))
     return ModelCall(
-        at=moment(span.get("started_at")) or 0.0,
+        at=part.at,
         size=size_of(data.get("input")),
         heard=lambda: messages_in(data.get("input"), "user"),
         said=lambda: messages_in(data.get("output") or data.get("response"), "assistant"),
     )
 
 
-def _run_of(span: dict[str, Any]) -> ToolRun:
-    data, error = as_dict(span.get("span_data")), as_dict(span.get("error"))
-    begun, ended = moment(span.get("started_at")), moment(span.get("ended_at"))
+def _run_of(part: Part) -> ToolRun:
+    data, error = as_dict(part.told.get("span_data")), as_dict(part.told.get("error"))
     return ToolRun(
-        at=begun or 0.0,
+        at=part.at,
         tool=as_text(data.get("name")),
         parameters=parameters_in(data.get("input")),
         output=returned_in(data.get("output")),
         failed=True if error else None,
         error=as_text(at(error, "data", "error")) or as_text(error.get("message")),
-        duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,
+        duration_s=part.duration_s,
     )
 
 
-def _ending_of(
-    spans: dict[str, dict[str, Any]], calls: dict[str, dict[str, Any]]
-) -> tuple[str | None, str | None]:
+def _ending_of(spans: list[Part], calls: list[Part]) -> tuple[str | None, str | None]:
     """(why it broke off, why it ended), where the spans tell."""
-    last = next(reversed(calls.values()), {})
-    if error := as_dict(last.get("error")):
+    if calls and (error := as_dict(calls[-1].told.get("error"))):
         return _message_of(error) or "the last call of the model failed", None
-    for span in spans.values():
-        error = as_dict(span.get("error"))
-        if _type_of(span) != "agent" or not error:
+    for span in spans:
+        error = as_dict(span.told.get("error"))
+        if span.kind != "agent" or not error:
             continue
         message = as_text(error.get("message"))
         if message == _BROKE_OFF:
@@ -195,7 +194,7 @@ def _message_of(error: dict[str, Any]) -> str:
 
 
 def _usage_of(uses: list[dict[str, Any]]) -> Usage:
-    return Usage(
+    return new_usage(
         calls=sum(as_int(u.get("requests")) or 1 for u in uses),
         prompt_tokens=sum(max(0, as_int(u.get("input_tokens")) or 0) for u in uses),
         completion_tokens=sum(max(0, as_int(u.get("output_tokens")) or 0) for u in uses),
@@ -214,13 +213,13 @@ def _of_state(place: str, state: dict[str, Any]) -> Iterator[Found]:
     used = as_dict(at(state, "context", "usage"))
     asked = question_in(state.get("original_input"))
     agent = state.get("current_agent")
-    yield Attempt(
+    yield new_attempt(
         place=place,
         namespace=as_text(at(state, "trace", "workflow_name")),
         question=asked if asked.strip() else f"Run {own} (its input was not recorded)",
         agent=as_text(as_dict(agent).get("name")) or as_text(agent),
         own_id=own or None,
-        trajectory=Trajectory(messages=told.messages, steps=told.steps, answer=told.answer),
+        trajectory=new_trajectory(messages=told.messages, steps=told.steps, answer=told.answer),
         usage=_usage_of([used] if used else []),
         orphans=told.orphans,
         metadata={"turns": as_int(state.get("current_turn"))},

@@ -19,9 +19,19 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Remark,
+    Seen,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.bundles import Bundles
-from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text
+from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text
 from core.importers.lines import records_of, set_aside
 from core.importers.opened import Opened
 from core.importers.parquet import column_types
@@ -42,7 +52,7 @@ from core.importers.traces import (
     unpacked,
     within,
 )
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _KINDS = {"LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent", "EVALUATOR": "judge"}
 _MODEL_OPERATIONS = {"chat", "text_completion", "generate_content", "completion", "message_creation"}
@@ -109,7 +119,7 @@ def _records(opened: Opened) -> Iterator[tuple[int, str, int, Any]]:
                 yield 0, row.place, 0, row
             else:
                 number, values = row
-                yield number, f"row {number}", len(repr(values)), values
+                yield number, f"row {number}", len(repr(values)), as_json(values)
         return
     for piece in records_of(opened):
         if isinstance(piece, Aside):
@@ -157,7 +167,7 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
     first = root.attributes.first
     metadata = as_dict(unpacked(first("metadata", "langfuse.trace.metadata")))
     trace = root.trace
-    seconds, begun = between([t for s in spans for t in (s.begun, s.ended) if t is not None])
+    seconds, begun = between(t for s in spans for t in (s.begun, s.ended))
     facts: dict[str, JsonValue] = {
         "trace_id": trace,
         "session_id": as_text(first("session.id", "gen_ai.conversation.id")),
@@ -166,7 +176,7 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
         "spans": len(spans),
         "tool_runs_apart": told.apart,
     }
-    return Attempt(
+    return new_attempt(
         place=place,
         namespace=as_text(metadata.get("dataset_id") or metadata.get("dataset_name")),
         task_id=_fact(metadata, "example_id", "dataset_example_id", "dataset_item_id", "task_id")[:200]
@@ -179,7 +189,7 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
         agent=as_text(agent.attributes.first("gen_ai.agent.name", "agent.name")) or agent.name,
         repeat=as_int(metadata.get("repetition_number")),
         own_id=trace,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.conversation.messages,
             steps=told.conversation.steps,
             answer=told.conversation.answer or output_in(first("output.value")),
@@ -328,7 +338,7 @@ def _usage_of(spans: list[Span], *, calls: int) -> Usage:
         prompt += max(0, as_int(first(*_PROMPT_TOKENS)) or 0)
         completion += max(0, as_int(first(*_COMPLETION_TOKENS)) or 0)
         cost += as_number(first(*_COSTS)) or 0.0
-    return Usage(calls=calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=max(0.0, cost))
+    return new_usage(calls=calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=max(0.0, cost))
 
 
 def _scores_of(spans: list[Span]) -> dict[str, Seen]:
