@@ -61,6 +61,14 @@ def test_a_bare_list_of_messages_is_read(tmp_path: Path) -> None:
     assert (len(attempt.trajectory.steps), attempt.task_id, attempt.usage.calls) == (3, None, 3)
 
 
+def test_a_bare_list_in_another_encoding_is_set_aside_and_not_read_with_holes(tmp_path: Path) -> None:
+    said = [*messages(), {"role": "user", "content": "caf\xe9"}]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(said, ensure_ascii=False), encoding="latin-1")
+    assert [(a.place, a.reason) for a in asides_of(FORM, path)] == [("the file", "bytes of it are not UTF-8")]
+    assert attempts_of(FORM, path) == []
+
+
 def test_messages_of_others_are_not_its_own(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]))

@@ -89,6 +89,13 @@ def test_a_crash_is_an_error_in_the_group_of_its_task_and_not_a_zero(tmp_path: P
     )
 
 
+def test_a_domain_that_other_attempts_of_the_file_tell_is_not_said_to_be_of_its_name(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, crashed(4, 0), record(4, 1), name="gpt-x-0.0_range_0--1_user-gpt-y-llm_0101.json"
+    )
+    assert remarks_of(TAU, path) == [f"Read from the name of {path.name}: the model (gpt-x)."]
+
+
 def test_an_attempt_without_messages_never_began(tmp_path: Path) -> None:
     assert only(written(tmp_path, record(4, 0, 0.0, traj=[]))).error is not None
 

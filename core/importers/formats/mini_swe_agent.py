@@ -19,6 +19,7 @@ from core.importers.documents import documents_of
 from core.importers.formats.own_words import judged
 from core.importers.formats.swe_bench import Verdicts, id_of, instance_of, namespace_of, run_of, verdicts
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_text, at
+from core.importers.lines import set_aside
 from core.importers.opened import Opened
 from core.rollout import Usage
 
@@ -43,7 +44,11 @@ class MiniSweAgent:
         around = _Around(verdicts(opened), run_of(opened), instance_of(opened))
         yield from around.reports.remarks
         if _is_bare(opened):
-            yield _attempt("the file", {"messages": as_list(opened.whole)}, around)
+            messages = as_list(opened.whole)
+            if opened.not_utf8:
+                yield set_aside("the file", "bytes of it are not UTF-8", as_said(messages))
+            else:
+                yield _attempt("the file", {"messages": messages}, around)
             return
         for document in documents_of(opened, _is_traj):
             if isinstance(document, Aside):

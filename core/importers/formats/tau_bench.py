@@ -110,7 +110,7 @@ class _Reading:
         instruction = as_text(task.get("instruction"))
         if not domain or not instruction:
             self._search(task_id)
-            self.domain_guessed |= not domain and bool(self.domain)
+            self.domain_guessed |= not domain and bool(self.told.domain)
             domain, instruction = domain or self.domain, instruction or self.instructions.get(task_id, "")
         self.instructions.setdefault(task_id, instruction)
         self.domain = self.domain or domain
