@@ -246,13 +246,10 @@ class Opened:
         Raises:
             ValueError: one clause that says what is wrong with it.
         """
-        if len(line) <= MAX_LINE:
-            with suppress(ValueError):
-                return quick(line)
         try:
-            return parse_line(line.decode("utf-8"))
-        except UnicodeDecodeError as e:
-            raise ValueError(f"the line is not UTF-8 (byte {e.start + 1} of it)") from e
+            return quick(line) if len(line) <= MAX_LINE else _parsed_with_care(line)
+        except ValueError:
+            return _parsed_with_care(line)
 
     def beside(self, *names: str) -> Path | None:
         """A file beside this one (or up or down: "../config.json"), the first of these names that is there, as it is or
@@ -270,6 +267,13 @@ class Opened:
 
 _TEXT = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
 """How JSON begins, and no archive and no database."""
+
+
+def _parsed_with_care(line: bytes) -> Any:
+    try:
+        return parse_line(line.decode("utf-8"))
+    except UnicodeDecodeError as e:
+        raise ValueError(f"the line is not UTF-8 (byte {e.start + 1} of it)") from e
 
 
 def _records(opened: Opened) -> list[Any]:
