@@ -13,7 +13,7 @@ from core.importers.attempt import Aside
 from core.importers.getting import as_said
 from core.importers.json_stream import not_utf8_in
 from core.importers.json_text import parsed
-from core.importers.lines import objects_of, set_aside
+from core.importers.lines import is_list, objects_of, set_aside
 from core.importers.opened import RECORDS, Opened
 
 MAX_BESIDE = 200_000_000
@@ -24,17 +24,17 @@ class Document(NamedTuple):
     """One object of a file."""
 
     place: str
-    """"line 3", "item 2"; "the file" where it is the whole of it."""
+    """"line 3", "record 2"; "the file" where it is the whole of it."""
     value: dict[str, Any]
 
 
 def documents_of(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:
-    """The objects of a file, in order; what is none, or does not fit, is set aside.
+    """The objects of a file, in order, of a list one at a time; what is none, or does not fit, is set aside.
 
     Raises:
         InputError: the file is one JSON value and cannot be read.
     """
-    if _has_lines(opened, fits):
+    if is_list(opened) or _has_lines(opened, fits):
         for line in objects_of(opened):
             if isinstance(line, Aside):
                 yield line
@@ -42,12 +42,10 @@ def documents_of(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Docume
                 yield from _fitting(line.place, line.value, fits)
         return
     value = opened.whole
-    items = [("the file", value)] if not isinstance(value, list) else _items(value)
-    for place, item in items:
-        if opened.not_utf8 and not_utf8_in(item):
-            yield set_aside(place, "bytes of it are not UTF-8", as_said(item))
-        else:
-            yield from _fitting(place, item, fits)
+    if opened.not_utf8 and not_utf8_in(value):
+        yield set_aside("the file", "bytes of it are not UTF-8", as_said(value))
+    else:
+        yield from _fitting("the file", value, fits)
 
 
 def beside(opened: Opened, *names: str) -> Opened | None:
@@ -76,10 +74,6 @@ def whole_of(opened: Opened | None) -> Any:
         return opened.whole if opened is not None else None
     except InputError:
         return None
-
-
-def _items(values: list[Any]) -> Iterator[tuple[str, Any]]:
-    return ((f"item {number + 1}", value) for number, value in enumerate(values))
 
 
 def _fitting(place: str, value: Any, fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:

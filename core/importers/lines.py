@@ -33,8 +33,13 @@ def objects_of(opened: Opened) -> Iterator[Piece | Aside]:
     Raises:
         InputError: the file cannot be read at all.
     """
-    is_list = opened.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"[")
-    yield from _members(opened) if is_list and not _has_lines(_text_of(opened.head)) else _on_lines(opened)
+    in_list = is_list(opened) and not _has_lines(_text_of(opened.head))
+    yield from _members(opened) if in_list else _on_lines(opened)
+
+
+def is_list(opened: Opened) -> bool:
+    """Whether a file begins as a JSON list."""
+    return opened.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"[")
 
 
 def _text_of(head: bytes) -> str:

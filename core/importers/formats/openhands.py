@@ -19,6 +19,7 @@ from core.importers.documents import documents_of, neighbour, whole_of
 from core.importers.formats.openhands_events import Told, is_event, told_by, usage_of
 from core.importers.formats.swe_bench import Verdicts, id_of, namespace_of, stem_of, verdicts
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_seen, as_text, at
+from core.importers.lines import is_list
 from core.importers.opened import Opened
 from core.rollout import Trajectory, Usage
 
@@ -172,6 +173,8 @@ def _conversation(opened: Opened) -> Iterator[Found]:
             opened.beside(path.name)
             events.append(whole_of(Opened(path, root=opened.root)))
     else:
+        if is_list(opened):
+            _ = opened.whole  # it is one attempt: of a list that is cut off, none
         for document in documents_of(opened, lambda value: is_event(value) or _is_export(value)):
             if isinstance(document, Aside):
                 yield document
