@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from pages.parts import session
+from pages.parts import safe, session
 
 STATES: Mapping[str, str] = {
     "active": "at work or queued",
@@ -56,7 +56,7 @@ def draw(of: str, placeholder: str, choices: Sequence[Choice]) -> tuple[str, lis
 
 def _chosen(of: str, one: Choice) -> str:
     return st.selectbox(
-        one.label,
+        safe.label(one.label),
         ["", *one.options],
         key=f"{of}_{one.key}",
         format_func=lambda name: one.said.get(name, name) or "all",
