@@ -44,6 +44,7 @@ _SILENT = {
     "message",
 }
 """Observations that answer no step, and actions that are none."""
+_NO_STEP = _SAYING | _SILENT | {""}
 _NO_ARGUMENT = {
     "thought",
     "blocking",
@@ -66,6 +67,10 @@ _SILENT_KINDS = {
     "LLMCompletionLogEvent",
     "PauseEvent",
     "TokenEvent",
+}
+_KNOWN_KINDS = {
+    *("ActionEvent", "AgentErrorEvent", "MessageEvent", "ObservationEvent", "SystemPromptEvent"),
+    *("UserRejectObservation", *_SILENT_KINDS),
 }
 _FAILED = re.compile(
     r"\s*(?:ERROR:|\[?Error occurred|No replacement was performed|[\w./-]+: (?:line \d+: )?[\w./-]+: command not found)"
@@ -116,7 +121,7 @@ def told_by(events: Iterable[Any]) -> Told:
     )
     turns = _turns(acts)
     steps = tuple(
-        judged(step.model_copy(update={"turn": turn}), _FAILED, _DONE)
+        judged(step if step.turn == turn else step.model_copy(update={"turn": turn}), _FAILED, _DONE)
         for step, turn in zip(talk.steps, turns, strict=True)
     )
     times = [e["timestamp"] for e in flat if "timestamp" in e]
@@ -162,14 +167,12 @@ def _acts(event: dict[str, Any]) -> bool:
     tool = _tool(event)
     if _is_new(event):
         return event["kind"] == "ActionEvent" and tool not in _SAYING_TOOLS
-    return bool(tool) and event.get("source") == "agent" and tool not in _SAYING | _SILENT
+    return event.get("source") == "agent" and tool not in _NO_STEP
 
 
 def _of_a_person(event: dict[str, Any]) -> bool:
     """Whether it is something that a person did in the agent's place (version 0)."""
-    return (
-        not _is_new(event) and event.get("source") == "user" and _tool(event) not in _SAYING | _SILENT | {""}
-    )
+    return event.get("source") == "user" and not _is_new(event) and _tool(event) not in _NO_STEP
 
 
 def _id_of_call(event: dict[str, Any]) -> str:
@@ -188,9 +191,11 @@ def _turns(acts: Sequence[dict[str, Any]]) -> list[int]:
     """The number of the turn of each action: those of one reply share it."""
     turns: list[int] = []
     seen: dict[str, int] = {}
+    newest = -1
     for event in acts:
         reply = _reply_of(event)
-        turn = seen.get(reply, max(turns, default=-1) + 1)
+        turn = seen.get(reply, newest + 1)
+        newest = max(newest, turn)
         turns.append(turn)
         if reply:
             seen[reply] = turn
@@ -324,8 +329,7 @@ def _of_process(code: int) -> dict[str, Any]:
 
 
 def _unknown(event: dict[str, Any]) -> bool:
-    kinds = {"ActionEvent", "AgentErrorEvent", "MessageEvent", "ObservationEvent", "SystemPromptEvent"}
-    return _is_new(event) and event["kind"] not in kinds | _SILENT_KINDS | {"UserRejectObservation"}
+    return _is_new(event) and event["kind"] not in _KNOWN_KINDS
 
 
 def _broken(events: Sequence[dict[str, Any]]) -> str:
@@ -339,8 +343,8 @@ def _broken(events: Sequence[dict[str, Any]]) -> str:
 
 def _usage(events: Sequence[dict[str, Any]], calls: int) -> Usage:
     for event in reversed(events):
-        if at(event, "llm_metrics", "accumulated_token_usage"):
-            return usage_of(event["llm_metrics"], calls)
+        if (metrics := event.get("llm_metrics")) and at(metrics, "accumulated_token_usage"):
+            return usage_of(metrics, calls)
         if event.get("kind") == "ConversationStateUpdateEvent" and (stats := stats_of(event)):
             total = Usage(calls=calls)
             for metrics in stats:
@@ -360,9 +364,11 @@ def stats_of(event: dict[str, Any]) -> list[Any]:
 
 def _model(events: Sequence[dict[str, Any]]) -> str:
     """The model of most events that name one."""
-    named: Counter[str] = Counter()
+    names: list[Any] = []
     for event in events:
-        names = [at(event, "llm_metrics", "accumulated_token_usage", "model")]
-        names += [at(m, "model_name") for m in stats_of(event)] if event.get("kind") else []
-        named.update(name for n in names if (name := as_text(n)) and name != "default")
+        if metrics := event.get("llm_metrics"):
+            names.append(at(metrics, "accumulated_token_usage", "model"))
+        if event.get("kind"):
+            names += [at(m, "model_name") for m in stats_of(event)]
+    named = Counter(name for n in names if (name := as_text(n)) and name != "default")
     return named.most_common(1)[0][0] if named else ""
