@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from core.errors import InputError
+from core.importers.archive_end import members_told
 from core.importers.attempt import TraceFormat
 from core.importers.mapped import USUAL
 from core.importers.opened import SMALL, Opened
@@ -148,6 +149,10 @@ def _file(file: Located, scratch: Path, recognised: Recogniser) -> Iterator[Loca
 def _unpack(path: Path, name: str, into: Path) -> None:
     """Unpack an archive: only plain files inside the folder, within the limits."""
     try:
+        if (told := members_told(path)) > MAX_MEMBERS:
+            raise InputError(
+                f"{name} holds {told:,} files; at most {MAX_MEMBERS:,} are unpacked, so split it."
+            )
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if not m.is_dir()]
             size, packed = sum(m.file_size for m in members), path.stat().st_size
@@ -157,16 +162,18 @@ def _unpack(path: Path, name: str, into: Path) -> None:
                 raise InputError(
                     f"{name} unpacks to {size:,} bytes, {size // max(packed, 1)} times its own size."
                 )
-            named: Counter[PurePosixPath] = Counter()
+            named: Counter[str] = Counter()
             for member in members:
                 inside = PurePosixPath(member.filename.replace("\\", "/"))
                 if inside.is_absolute() or ".." in inside.parts or "\x00" in member.filename:
                     raise InputError(
                         f"{name} holds a file that would lie outside of it: {member.filename[:100]!r}."
                     )
-                named[inside] += 1
-                if named[inside] > 1:  # a name may stand twice in an archive: neither file is lost
-                    inside = inside.with_name(f"{named[inside]} {inside.name}")
+                named[str(inside)] += 1
+                if (
+                    times := named[str(inside)]
+                ) > 1:  # a name may stand twice in an archive: neither file is lost
+                    inside = inside.with_name(f"{times} {inside.name}")
                 target = into / inside
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("wb") as sink:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from core.errors import InputError
+from core.importers.archive_end import members_told
 from core.importers.attempt import Aside, Attempt, Brings, Found, Remark
 from core.importers.cut_archive import whole_members
 from core.importers.formats.inspect_samples import Log, Sample, attempt_of, scores_of, take_sample
@@ -39,6 +40,8 @@ else:
 
 _ZIP = b"PK\x03\x04"
 _STARTS = ("header.json", "_journal/start.json")
+MANY = 100_000
+"""Members of an archive whose names are not all looked at to recognise it."""
 _SAMPLE = re.compile(r"samples/.*_epoch_\d+(/sample)?\.json", re.DOTALL)
 
 _UNREADABLE = (zipfile.BadZipFile, ZstdError, RuntimeError, OSError, EOFError, zlib.error, ValueError)
@@ -65,7 +68,10 @@ class Inspect:
 
 
 def _has_header(opened: Opened) -> bool:
+    """Whether a log has its header far behind; what has that many members wrote the start of it first."""
     try:
+        if members_told(opened.path) > MANY:
+            return False
         with opened.stream() as file, zipfile.ZipFile(file) as archive:
             return any(name in archive.namelist() for name in _STARTS)
     except (*_UNREADABLE, InputError):
