@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.rollout import Extraction, Run
+from core.rollout import UNGRADED, Extraction, Run
 from core.workspace import Workspace
-from pages.parts import alongside, frame, safe, session, words
+from pages.parts import alongside, frame, reasons, safe, session, words
 
 WITHIN_S = 3_600.0
 
 
 def draw(ws: Workspace, run: Run) -> None:
     """Offer to draw them; what came of it is told on the page that is drawn next."""
-    if run.kind != "recorded" or run.status != "done" or not run.tally.informative:
+    if run.kind != "recorded" or run.status != "done":
+        return
+    if not run.tally.informative:
+        if UNGRADED in run.tally.reasons:
+            frame.note(
+                "Nobody said yet how good its attempts are: with rewards, lessons can be drawn from them."
+            )
+            reasons.grade()
         return
     command = ("rollouts", "propose", run.id)
     key = " ".join((*command, *map(str, (run.tally.total, run.tally.informative))))

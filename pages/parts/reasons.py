@@ -91,7 +91,11 @@ def card(group: Group) -> None:
         why=why,
         way=way.format(rescore=f"winnow rescore {group.run_id} --verifier NAME=KIND"),
     )
-    if reason == UNGRADED and st.button(
-        "Import a score or rewards for them", key="group_grade", icon=":material/upload:"
-    ):
+    if reason == UNGRADED:
+        grade()
+
+
+def grade() -> None:
+    """The way to a reward for attempts that came in without one."""
+    if st.button("Import a score or rewards for them", key="grade", icon=":material/upload:"):
         frame.go("pages/learn/import_rollouts.py")

@@ -141,7 +141,7 @@ def results(ws: Workspace, run: Run) -> None:
         charts_rewards.distribution(spread, "run_rewards", by_domain=len({b.domain for b in spread.bins}) > 1)
     if spread.unscored or spread.errors:
         frame.note(
-            f"Not drawn: {spread.unscored:,} that could not be scored, {spread.errors:,} that broke off. Neither is 0."
+            f"Not drawn: {spread.unscored:,} without a reward, {spread.errors:,} that broke off. Neither is 0."
         )
 
 

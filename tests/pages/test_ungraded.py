@@ -1,0 +1,51 @@
+"""Groups that nobody graded, on the pages: a calm word, and the way to a reward."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.workspace import Workspace
+from core.workspace.intake import ImportOptions
+from tests.importers.make_messages import line
+from tests.pages.test_pages import fine, html, open_page
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def ungraded(folder: Path, tmp_path: Path) -> Workspace:
+    """One imported run whose file holds no reward."""
+    workspace = Workspace(folder)
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f"{json.dumps(line(task, i, None))}\n" for task in range(2) for i in range(2)))
+    workspace.intake.add_rollouts([path], ImportOptions(), "ann")
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [("learn/group", "R1-0001"), ("learn/groups", ""), ("learn/run", "R1"), ("learn/runs", "")],
+)
+@pytest.mark.usefixtures("ungraded")
+def test_no_page_calls_what_nobody_graded_a_failure(name: str, of: str) -> None:
+    shown = html(fine(open_page(name, of)))
+    assert "w-chip bad" not in shown
+    assert "w-bad-fill" not in shown
+    assert "ungraded" in shown or name == "learn/runs"
+
+
+@pytest.mark.parametrize(("name", "of"), [("learn/group", "R1-0001"), ("learn/run", "R1")])
+@pytest.mark.usefixtures("ungraded")
+def test_a_button_leads_to_where_a_reward_comes_in(name: str, of: str) -> None:
+    page = fine(open_page(name, of))
+    assert page.button("grade").label == "Import a score or rewards for them"
+
+
+@pytest.mark.usefixtures("ungraded")
+def test_the_group_tells_how_it_is_graded_here(folder: Path) -> None:
+    shown = html(fine(open_page("learn/group", "R1-0001")))
+    assert "say which of their scores is the reward, or add a file of rewards" in shown
+    assert "winnow rescore R1 --verifier NAME=KIND" in shown
