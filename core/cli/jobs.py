@@ -108,7 +108,7 @@ def worker(desk: Desk, once: bool, idle_exit: float | None) -> None:
 
 
 def how_far(job: Job) -> str:
-    """`rollouts: 12 of 40`."""
+    """`groups: 12 of 40`."""
     if not job.what:
         return ""
     return f"{job.what}: {job.done:,}" + (f" of {job.total:,}" if job.total else "")

@@ -89,7 +89,7 @@ class Interleaving:
         """
         self._total = sum(run.tally.total for run in self._runs.values())
         self._done = self._total - sum(run.tally.waiting for run in self._runs.values())
-        self._progress("rollouts", self._done, self._total)
+        self._progress("groups", self._done, self._total)
         try:
             async with AsyncExitStack() as stack:
                 await self._begin_agent(stack)
@@ -134,7 +134,7 @@ class Interleaving:
         async def sample(item: Item) -> None:
             self._store.groups.save(await runners[item.run_id].sample(item.assignment))
             self._done += 1
-            self._progress("rollouts", self._done, self._total)
+            self._progress("groups", self._done, self._total)
 
         async for _ in self._executor.stream(sample, items, at_once=self._at_once()):
             pass

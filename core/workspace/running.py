@@ -96,7 +96,7 @@ class Execution:
         """
         tally = self._run.tally
         self._total, self._finished = tally.total, tally.total - tally.waiting
-        self._progress("rollouts", self._finished, self._total)
+        self._progress("groups", self._finished, self._total)
         try:
             async with AsyncExitStack() as stack:
                 if self._config.agent is not None and tally.waiting:
@@ -235,7 +235,7 @@ class Execution:
                 self._crediting.credit_group(group, todo.task)
             self._finished += 1
             self._total += again is not None
-            self._progress("rollouts", self._finished, self._total)
+            self._progress("groups", self._finished, self._total)
             groups.append(group)
             if again is None:
                 return groups

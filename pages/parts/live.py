@@ -77,7 +77,7 @@ def speed(ws: Workspace, work_id: str, job: Job | None) -> None:
     if job is None or job.state != "running":
         return
     what = f"{job.what[:1].upper()}{job.what[1:]}" or "Starting"
-    unit = "groups" if job.what == "rollouts" else "steps"
+    unit = "groups" if job.what == "groups" else "steps"
     rate, rest = pace.per_minute(ws.folder, job), pace.left(ws.folder, job)
     calls = calls_a_minute(ws.store, work_id)
     parts = [

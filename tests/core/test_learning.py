@@ -312,7 +312,7 @@ def test_calls_before_a_kill_are_not_free(workspace: Workspace) -> None:
     add_tasks(workspace, make_tasks(8))
 
     def stop_at_five(what: str, done: int, total: int) -> None:
-        if (what, done) == ("rollouts", 5):
+        if (what, done) == ("groups", 5):
             raise KeyboardInterrupt
 
     with StubServer() as stub:

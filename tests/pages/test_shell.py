@@ -129,7 +129,7 @@ def test_work_that_goes_on_has_a_line_that_leads_to_its_run(ws: Workspace) -> No
     with seat(ws.folder):
         ws.jobs.enqueue("R3", "ann")
         ws.jobs.claim("somebody 1 1")
-        ws.jobs.beat("J1", "somebody 1 1", ("rollouts", 12, 30))
+        ws.jobs.beat("J1", "somebody 1 1", ("groups", 12, 30))
         page = fine(app())
     assert "rollouts 12 of 30" in html(page)
     assert 'aria-valuenow="40"' in html(page)
@@ -537,11 +537,11 @@ def test_work_is_followed_to_its_end_while_somebody_types(base: str, place: Path
     with seat(ws.folder):
         job = ws.jobs.enqueue("R3", "ann")
         ws.jobs.claim("somebody 1 1")
-        ws.jobs.beat(job.id, "somebody 1 1", ("rollouts", 12, 30))
+        ws.jobs.beat(job.id, "somebody 1 1", ("groups", 12, 30))
         visit(page, f"{base}/activity", "rollouts 12 of 30")
         box = page.get_by_label("About")
         box.press_sequentially("P-00")
-        ws.jobs.beat(job.id, "somebody 1 1", ("rollouts", 24, 30))
+        ws.jobs.beat(job.id, "somebody 1 1", ("groups", 24, 30))
         drawn(page, "rollouts 24 of 30")
         ws.jobs.end(job.id, "somebody 1 1", "done", "")
         page.get_by_text("rollouts 24 of 30").wait_for(state="detached")
