@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -22,7 +23,7 @@ class Bundles:
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._size = 0
-        self._held: dict[str, list[tuple[int, Any]]] = {}
+        self._held: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
         self._file: IO[bytes] | None = None
         self._places: dict[str, array[int]] = {}
 
@@ -35,7 +36,7 @@ class Bundles:
             record: a JSON value.
             size: bytes of the record as it stood in the file.
         """
-        self._held.setdefault(key, []).append((number, record))
+        self._held[key].append((number, record))
         self._size += size
         if self._size > self._limit:
             self._spill()

@@ -44,7 +44,7 @@ class Attributes(dict[str, Any]):
     def _of_name(self, name: str) -> Any:
         found = self.get(name)
         if isinstance(found, str):
-            return storable(found)
+            return found if found.isascii() else storable(found)
         return _at(self.tree, name) if found is None or isinstance(found, dict | list) else as_json(found)
 
     @cached_property
@@ -101,23 +101,26 @@ def spans_in(record: Mapping[str, Any]) -> Iterator[Span | None]:
     for key in ("result", "trace"):
         if isinstance(inner := record.get(key), dict) and inner.keys() & {"resourceSpans", "batches"}:
             record = inner
-    exported = next((k for k in ("resourceSpans", "resource_spans", "batches") if k in record), None)
-    listed = next((k for k in ("data", "spans") if isinstance(record.get(k), list)), None)
-    if exported is not None:
-        for resource in as_list(record[exported]):
-            yield from _of_otlp(as_dict(resource))
-    elif listed is not None and "attributes" not in record:
-        yield from (_of_record(as_dict(part)) for part in record[listed])
+    for key in ("resourceSpans", "resource_spans", "batches"):
+        if key in record:
+            for resource in as_list(record[key]):
+                yield from _of_otlp(as_dict(resource))
+            return
+    listed = record.get("data") if isinstance(record.get("data"), list) else record.get("spans")
+    if isinstance(listed, list) and "attributes" not in record:
+        yield from (_of_record(as_dict(part)) for part in listed)
     else:
         yield _of_record(record)
 
 
 def _of_otlp(resource: dict[str, Any]) -> Iterator[Span | None]:
-    service = as_text(Attributes(_pairs(at(resource, "resource", "attributes"))).first("service.name"))
-    scopes = (resource.get(k) for k in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
-    for scope in (as_dict(s) for found in scopes for s in as_list(found)):
-        for raw in map(as_dict, as_list(scope.get("spans"))):
-            yield _span(raw, _pairs(raw.get("attributes")), service)
+    shared = Attributes(_pairs(at(resource, "resource", "attributes")))
+    service = as_text(shared.first("service.name"))
+    for key in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+        for scope in as_list(resource.get(key)):
+            for raw in as_list(as_dict(scope).get("spans")):
+                span = as_dict(raw)
+                yield _span(span, _pairs(span.get("attributes")), service)
 
 
 def _pairs(value: Any) -> dict[str, Any]:

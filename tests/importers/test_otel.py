@@ -119,7 +119,11 @@ def test_spans_of_their_own_are_the_same_trace(tmp_path: Path, shape: Any) -> No
     assert [a.trajectory for a in attempts_of(FORM, path)] == [expected.trajectory]
 
 
-def test_a_data_frame_of_phoenix_is_the_same_trace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [10**6, 0])
+def test_a_data_frame_of_phoenix_is_the_same_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(otel, "Bundles", lambda: Bundles(limit))
     rows = []
     for s in trace(1, "openinference"):
         told = as_phoenix(s)
@@ -127,6 +131,7 @@ def test_a_data_frame_of_phoenix_is_the_same_trace(tmp_path: Path) -> None:
         row |= {"context.trace_id": s["traceId"], "context.span_id": s["spanId"], "events": []}
         row["start_time"] = datetime.fromisoformat(told["start_time"])
         row["end_time"] = datetime.fromisoformat(told["end_time"])
+        row["attributes.seen_at"] = row["end_time"]
         for key, value in tree_of(s["attributes"]).get("llm", {}).items():
             if key.endswith("_messages"):
                 row[f"attributes.llm.{key}"] = [flat_message(m["message"]) for m in value]

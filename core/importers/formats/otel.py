@@ -101,11 +101,11 @@ class OpenTelemetry:
                 yield record
                 continue
             parts = list(spans_in(record))
-            spans = [s for s in parts if s is not None]
-            if len(spans) < len(parts):
+            if None in parts:
                 yield set_aside(place, "no span: it has no ids or no attributes", as_said(record))
-            for span in spans:
-                traces.add(span.trace, number, [place, span], size // len(spans))
+            for span in parts:
+                if span is not None:
+                    traces.add(span.trace, number, [place, span], size // len(parts))
         for _, found in traces:
             spans = [s if isinstance(s, Span) else restored(s) for _, (_, s) in found]
             yield _attempt(found[0][1][0], list({s.own: s for s in spans}.values()))
