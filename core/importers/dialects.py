@@ -206,7 +206,7 @@ def _kind(block: Any) -> str:
 
 def _words_of(block: Any, kind: str) -> str:
     if kind in _TEXTS:
-        return as_text(_first(block, ("text", "content", "refusal")))
+        return as_text(block.get("text") or _first(block, ("text", "content", "refusal")))
     if kind in _MEDIA:
         return _mark(kind, block)
     return "" if kind in _BLOCKS else as_said(block)
@@ -232,8 +232,8 @@ def _thoughts_of(blocks: Any) -> str:
     keys = ("thinking", "reasoning", "text", "thought", "summary", "content")
     if not isinstance(blocks, list):
         return ""
-    found = (text_of_content(_first(b, keys)) for b in blocks if _kind(b) in _THOUGHTS)
-    return "\n".join(text for text in found if text)
+    found = [text_of_content(_first(b, keys)) for b in blocks if _kind(b) in _THOUGHTS]
+    return "\n".join([text for text in found if text])
 
 
 def _first(holder: dict[str, Any], keys: tuple[str, ...]) -> Any:

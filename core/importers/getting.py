@@ -39,6 +39,9 @@ _WORDS = {
 _seen = unchecked(Seen)
 
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
+_HUGE = 10**100
+"""A whole number of more digits is no text."""
+
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -59,17 +62,13 @@ def as_text(value: Any) -> str:
         return text.replace("\x00", "\ufffd") if "\x00" in text else text
     if value is None:
         return ""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case float() if value.is_integer() and abs(value) < 1e15:
-            return str(int(value))
-        case float():
-            return repr(value)
-        case int() if abs(value) < 10**100:
-            return str(value)
-        case _:
-            return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if -_HUGE < value < _HUGE else ""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return ""
 
 
 def as_number(value: Any) -> float | None:
