@@ -138,6 +138,8 @@ def _items(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         elif role == "user" and waiting and extra.get("interrupt_type") is None:
             item = {"role": "tool", "tool_call_id": waiting.pop(0), "content": message.get("content")}
             yield _result(item, message, extra)
+        elif role in ("system", "user"):
+            yield message
         elif role != "exit":
             yield _result(message, message, extra)
 
@@ -146,7 +148,7 @@ def _calls(message: dict[str, Any], extra: dict[str, Any], turn: str) -> list[An
     """The calls of a reply; commands that were parsed out of its text get ids of their own."""
     if calls := as_list(message.get("tool_calls")):
         return calls
-    actions = [as_text(at(a, "command")) for a in as_list(extra.get("actions"))]
+    actions = [as_text(at(a, "command")) for a in as_list(extra.get("actions"))] if extra else []
     if not any(actions):
         found = _BLOCK.findall(text_of_content(message.get("content")))
         actions = [found[0].strip()] if len(found) == 1 else []
@@ -175,14 +177,15 @@ def _error(status: str, info: dict[str, Any], scores: dict[str, Seen]) -> str | 
 
 
 def _usage(stats: dict[str, Any], messages: Sequence[dict[str, Any]]) -> Usage:
-    extras = [extra for m in messages if (extra := as_dict(m.get("extra")))]
+    extras = [as_dict(m["extra"]) for m in messages if m.get("extra")]
     used = [as_dict(at(extra, "response", "usage")) for extra in extras]
     costs = [as_number(extra.get("cost")) or 0.0 for extra in extras]
     calls = as_int(stats.get("api_calls"))
-    spoken = sum(m.get("role") == "assistant" for m in messages)
+    if calls is None:
+        calls = sum(m.get("role") == "assistant" for m in messages)
     cost = as_number(stats.get("instance_cost"))
     return new_usage(
-        calls=max(0, spoken if calls is None else calls),
+        calls=max(0, calls),
         prompt_tokens=sum(max(0, as_int(u.get("prompt_tokens")) or 0) for u in used),
         completion_tokens=sum(max(0, as_int(u.get("completion_tokens")) or 0) for u in used),
         cost_usd=max(0.0, sum(costs) if cost is None else cost),
