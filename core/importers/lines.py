@@ -26,20 +26,25 @@ class Piece(NamedTuple):
 
 
 def objects_of(opened: Opened) -> Iterator[Piece | Aside]:
-    """The objects of the lines of a file, or of the list that it is, in order.
+    """The objects of a file that has one on each line, spread over lines, or that is a list of them, in order.
 
     Where a compressed file is damaged, what came before stands, and the rest is one `Aside`.
 
     Raises:
         InputError: the file cannot be read at all.
     """
+    spread = _first_line(opened) == b"{"
     in_list = is_list(opened) and not _has_lines(_text_of(opened.head))
-    yield from _members(opened) if in_list else _on_lines(opened)
+    yield from _members(opened) if in_list or spread else _on_lines(opened)
 
 
 def is_list(opened: Opened) -> bool:
     """Whether a file begins as a JSON list."""
-    return opened.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"[")
+    return _first_line(opened).startswith(b"[")
+
+
+def _first_line(opened: Opened) -> bytes:
+    return opened.head.lstrip(b" \t\r\n\xef\xbb\xbf").partition(b"\n")[0].rstrip()
 
 
 def _text_of(head: bytes) -> str:
@@ -113,7 +118,7 @@ def _has_long_lines(opened: Opened) -> bool:
 
 
 def _members(opened: Opened) -> Iterator[Piece | Aside]:
-    """The members of a list, or of several that were written one after the other."""
+    """The members of a list, or of several, and objects that were written one after the other."""
     number, place = 0, "record 1"
     with opened.stream() as file:
         stream = JsonStream(file)
@@ -137,8 +142,8 @@ def _members(opened: Opened) -> Iterator[Piece | Aside]:
 
 
 def _places(stream: JsonStream) -> Iterator[int]:
-    while stream.kind() == "[":
-        yield from stream.items()
+    while (kind := stream.kind()) in ("[", "{"):
+        yield from stream.items() if kind == "[" else (0,)
 
 
 def _whole(opened: Opened) -> Iterator[Piece | Aside]:

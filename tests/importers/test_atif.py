@@ -111,12 +111,21 @@ def test_what_writers_say_of_errors_beyond_the_format_is_read(tmp_path: Path) ->
         steps[1]["extra"] = of_step
         (done,) = one(tmp_path, steps=steps).trajectory.steps
         told[name] = (done.success, done.told_by)
+        steps[1]["observation"]["results"][0].pop("content")  # a mark says what came of it, without a word
+        (done,) = one(tmp_path, steps=steps).trajectory.steps
+        assert (done.success, done.told_by) == told[name]
     assert told == {
         "flag": (False, "flag"),
         "code": (False, "exit code"),
         "step": (False, "flag"),
         "well": (True, "flag"),
     }
+
+
+def test_an_empty_content_is_a_result(tmp_path: Path) -> None:
+    results = [{"source_call_id": "a", "content": ""}]
+    (done,) = one(tmp_path, steps=acting(call("a"), results=results)).trajectory.steps
+    assert (done.output, done.success, done.told_by) == ("", True, "text")
 
 
 def test_what_the_environment_says_without_a_call_is_a_message_and_no_orphan(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@
    `verifier/reward.txt` or `reward.json`.
 4. Whether a tool failed is no part of the format; what writers say of it in `extra` is read, else the text tells.
 5. A result without the id of its call belongs to the call in its place; a single one, to the last call that did
-   something. A result without content is none.
+   something. A result without content is none, unless it is marked as an error or as gone well.
 """
 
 from __future__ import annotations
@@ -216,13 +216,16 @@ def _steps(parts: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _items(step: dict[str, Any], *, terminus: bool) -> Iterator[dict[str, Any]]:
     """A step as messages: what was said, what was called, and what came of it."""
     source, message = as_text(step.get("source")), step.get("message")
-    results = [r for r in as_list(at(step, "observation", "results")) if at(r, "content") is not None]
+    observed = [r for r in as_list(at(step, "observation", "results")) if isinstance(r, dict)]
+    results = [r for r in observed if r.get("content") is not None]
     if source != "agent":
         yield {"role": "system" if source == "system" else "user", "content": message}
         yield from ({"role": "user", "content": r.get("content")} for r in results)
         return
     calls = [call for call in as_list(step.get("tool_calls")) if isinstance(call, dict)]
     calls = calls or (_commands(message) if terminus else [])
+    alone = step if len(calls) == 1 else {}
+    results = [r for r in observed if r.get("content") is not None or (calls and _marks(r, alone))]
     ids = [
         as_text(c.get("tool_call_id")) or f"{as_text(step.get('step_id'))}.{n}" for n, c in enumerate(calls)
     ]
@@ -240,7 +243,7 @@ def _items(step: dict[str, Any], *, terminus: bool) -> Iterator[dict[str, Any]]:
         return
     for call_id, result in zip(_owners(calls, ids, results), results, strict=True):
         item = {"role": "tool", "tool_call_id": call_id, "content": result.get("content")}
-        yield item | _marks(result, step if len(calls) == 1 else {})
+        yield item | _marks(result, alone)
 
 
 def _marks(result: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
