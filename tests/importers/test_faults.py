@@ -237,7 +237,7 @@ def test_a_list_of_the_records_reads_as_their_lines(name: str, indent: int | Non
     assert seen(path) == plain
 
 
-@pytest.mark.parametrize("name", ["bfcl", "claude_code", "nemo_gym", "verifiers_legacy", "verifiers_v1", "verl"])
+@pytest.mark.parametrize("name", ["bfcl", "nemo_gym", "verifiers_legacy", "verifiers_v1", "verl"])
 def test_records_that_are_spread_over_lines_read_as_if_each_had_its_own(name: str, tmp_path: Path) -> None:
     path, _ = made(name, tmp_path)
     plain, records = seen(path), [json.loads(line) for line in path.read_bytes().splitlines()]
