@@ -131,7 +131,7 @@ def test_work_that_goes_on_has_a_line_that_leads_to_its_run(ws: Workspace) -> No
         ws.jobs.claim("somebody 1 1")
         ws.jobs.beat("J1", "somebody 1 1", ("groups", 12, 30))
         page = fine(app())
-    assert "rollouts 12 of 30" in html(page)
+    assert "groups 12 of 30" in html(page)
     assert 'aria-valuenow="40"' in html(page)
     assert "Open R3" in links(page)
 
