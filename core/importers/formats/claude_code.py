@@ -352,9 +352,11 @@ def _usage(records: list[Any], of_agents: list[Any]) -> Usage:
     last: dict[str, dict[str, Any]] = {}
     cost: dict[str, float] = {}
     for place, record in enumerate([*records, *of_agents]):
-        message = as_dict(as_dict(record).get("message"))
+        if as_dict(record).get("type") != "assistant":
+            continue
+        message = as_dict(record.get("message"))
         used = as_dict(message.get("usage"))
-        if as_dict(record).get("type") != "assistant" or not used or message.get("model") == "<synthetic>":
+        if not used or message.get("model") == "<synthetic>":
             continue
         own = as_text(message.get("id")) or f"record {place}"
         last[own] = used
