@@ -37,15 +37,15 @@ class Attributes(dict[str, Any]):
         """The first of these attributes that is there, each by its full name (`llm.model_name`); None for none."""
         known = self._names
         for name in names:
-            if (known is None or name in known) and (found := self._of_name(name)) is not None:
-                return found
+            if known is None or name in known:
+                found = self.get(name)
+                if isinstance(found, str):
+                    return found if found.isascii() else storable(found)
+                in_parts = found is None or isinstance(found, (dict, list))
+                plain = _at(self.tree, name) if in_parts else as_json(found)
+                if plain is not None:
+                    return plain
         return None
-
-    def _of_name(self, name: str) -> Any:
-        found = self.get(name)
-        if isinstance(found, str):
-            return found if found.isascii() else storable(found)
-        return _at(self.tree, name) if found is None or isinstance(found, dict | list) else as_json(found)
 
     @cached_property
     def tree(self) -> dict[str, Any]:

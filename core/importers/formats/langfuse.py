@@ -229,7 +229,10 @@ def _run_of(part: Part) -> ToolRun:
 
 
 def _fact(facts: dict[str, Any], keys: tuple[str, ...]) -> str:
-    return next((as_said(facts[k]) for k in keys if facts.get(k) not in (None, "")), "")
+    for key in keys:
+        if (fact := facts.get(key)) not in (None, ""):
+            return as_said(fact)
+    return ""
 
 
 def _scores_of(scores: Any) -> dict[str, Seen]:

@@ -205,7 +205,10 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
 
 
 def _fact(facts: dict[str, Any], *keys: str) -> str:
-    return next((as_said(facts[k]) for k in keys if facts.get(k) not in (None, "")), "")
+    for key in keys:
+        if (fact := facts.get(key)) not in (None, ""):
+            return as_said(fact)
+    return ""
 
 
 def _question_of(given: Any) -> str:
