@@ -33,6 +33,9 @@ TAKEN_OVER = 0.5
 """An answer that more than this share of the rollouts of a domain give is flagged, where it grew by `FELL`."""
 QUESTION = 200
 
+_SHOWN = 0.0005
+"""The least change of a mean that its three printed places show."""
+
 Values = dict[str, float | None]
 """Of each task."""
 
@@ -366,8 +369,8 @@ def _flags(
 ) -> list[str]:
     """What a better total may hide."""
     found = []
-    rose = effect.mean is not None and effect.mean > 0
-    if rose and content.mean is not None and content.mean < -1e-9:
+    rose = effect.mean is not None and effect.mean >= _SHOWN
+    if rose and content.mean is not None and content.mean <= -_SHOWN:
         found.append(
             f"The total rose by {effect.mean:+.3f} while the right content fell by {content.mean:+.3f} "
             f"({_span(content)}): what was gained is form."

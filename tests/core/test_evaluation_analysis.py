@@ -87,6 +87,14 @@ def test_a_total_that_rose_while_content_fell_is_flagged() -> None:
     assert back.flags == ()
 
 
+def test_a_change_too_small_to_print_is_not_flagged() -> None:
+    both = {
+        "base": sampled(BASE, [[(0.5, 1.0), (0.5, 1.0)]] * 6),
+        "other": sampled(OTHER, [[(0.5004, 0.9996), (0.5004, 0.9996)]] * 6),
+    }
+    assert compare(both, OTHER, BASE, told(6)).flags == ()
+
+
 def test_a_collapse_to_one_answer_shows_by_label_and_by_answer() -> None:
     answers = ["positive", "negative"] * 4
     both = {
