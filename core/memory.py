@@ -137,14 +137,14 @@ def select(
 def learned_elsewhere(experiences: Sequence[Experience], domains: Collection[str], model: str) -> str:
     """Says that lessons for some domains were learned on another model than the one that will read them.
 
-    Empty where they were not. A lesson of a person belongs to no model.
+    Empty where they were not. A lesson of a person belongs to no model, and one of a group of several models to each.
 
     >>> told = Experience(id="E-0001", text="Read the file first.", learned_on="small-1")
     >>> learned_elsewhere([told], ["sums"], "large-2")
     '1 of 1 lessons was learned on another model than large-2: small-1 (1). They may help less there, or harm.'
     """
     meant = [e for e in experiences if e.status == "live" and e.domain in (*domains, GENERAL)]
-    others = Counter(e.learned_on for e in meant if e.learned_on not in ("", model))
+    others = Counter(e.learned_on for e in meant if e.learned_on and model not in e.learned_on.split(", "))
     if not others:
         return ""
     n = others.total()

@@ -204,8 +204,9 @@ def report(run: Run) -> list[str]:
     tally, made = run.tally, run.extraction
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
     taught = f" ({run.with_lessons} of them with lessons)" if run.with_lessons or run.library_version else ""
+    by = f" with {run.model}" if run.model else ""
     lines = [
-        f"{run.id}: {plural(tally.total, 'group')} with {run.model} under {_versions(run)}{taught}: "
+        f"{run.id}: {plural(tally.total, 'group')}{by} under {_versions(run)}{taught}: "
         f"{tally.informative} informative, {tally.uninformative} uninformative, {tally.failed} failed"
         + (f", {tally.waiting} waiting" if tally.waiting else "")
         + (f" ({why})" if why else "")

@@ -126,13 +126,14 @@ class PriorGate:
         if not found:
             return None
         told = found[0].data
-        if "by_domain" not in told:  # of an older log: the same command decides anew, and asks nobody
-            return None
+        domains = told.get("by_domain")
+        if domains is None:  # of an older log: counted anew
+            domains = self._tried(self._store.priors.get(prior_id), str(told["evaluation"]))
         return PriorTried.model_validate(
             {
                 "prior_id": prior_id,
                 "evaluation_id": told["evaluation"],
-                "domains": told["by_domain"],
+                "domains": domains,
                 "gated": told["gated"],
             }
         )

@@ -16,9 +16,10 @@ def draw(ws: Workspace, run: Run) -> None:
     if run.kind != "recorded" or run.status != "done":
         return
     if not run.tally.informative:
-        if UNGRADED in run.tally.reasons:
+        if ungraded := run.tally.reasons.get(UNGRADED):
             frame.note(
-                "Nobody said yet how good its attempts are: with rewards, lessons can be drawn from them."
+                f"Nobody said yet how good the attempts of {words.plural(ungraded, 'group')} are: with rewards, "
+                "lessons can be drawn from them."
             )
             reasons.grade()
         return

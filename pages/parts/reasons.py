@@ -32,7 +32,8 @@ WAYS_ON = (
     (
         "too few scored",
         "Fewer than two rollouts have a reward, so nothing can be compared.",
-        "Those without one broke off or could not be verified: see below. Retry them from the run's page.",
+        "Those without one broke off, could not be verified, or were not graded: see below. What was sampled here can "
+        "be retried from the run's page; recorded attempts need their rewards.",
     ),
     (
         "ungraded",
@@ -43,7 +44,8 @@ WAYS_ON = (
     (
         "all failed",
         "Every rollout broke off, so there is no answer to look at.",
-        "It is the endpoint or the tools, not the task: an error is never a wrong answer. Retry from the run's page.",
+        "It is the endpoint or the tools, not the task: an error is never a wrong answer. What was sampled here can be "
+        "retried from the run's page.",
     ),
     (
         "no rollout could be scored",

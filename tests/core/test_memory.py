@@ -215,6 +215,12 @@ def test_a_plan_says_which_lessons_were_learned_on_another_model() -> None:
     assert learned_elsewhere([], ["sums"], "large") == ""
 
 
+def test_a_lesson_of_a_group_of_several_models_was_learned_on_each_of_them() -> None:
+    mixed = [lesson(1, learned_on="large, small-1")]
+    assert learned_elsewhere(mixed, ["sums"], "small-1") == ""
+    assert "large, small-1 (1)" in learned_elsewhere(mixed, ["sums"], "small-2")
+
+
 # ---- what a group keeps of it ---------------------------------------------------------------------------
 
 

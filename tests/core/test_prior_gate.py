@@ -96,6 +96,19 @@ def test_what_the_gate_said_is_read_and_not_counted_again(
     assert workspace.prior_gate.last(prior.id) == found
 
 
+def test_of_an_older_log_what_the_gate_said_is_counted_from_its_evaluation(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with StubServer(reply) as stub:
+        config = prepare(workspace, stub, tmp_path)
+        prior = make_prior(workspace, factor("sums", HELPS))
+        found = tried(workspace, prior, config)
+    with workspace.store.writing():
+        old = {"evaluation": found.evaluation_id, "passed": ["sums"], "dropped": [], "gated": found.gated}
+        workspace.store.events.append("ann", GATED, prior.id, **old)
+    assert workspace.prior_gate.last(prior.id) == found
+
+
 def test_a_prior_that_helps_nowhere_leaves_nothing(workspace: Workspace, tmp_path: Path) -> None:
     with StubServer(reply) as stub:
         config = prepare(workspace, stub, tmp_path)

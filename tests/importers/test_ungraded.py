@@ -66,6 +66,12 @@ def test_the_command_line_tells_the_way_on(workspace: Workspace) -> None:
 
 
 @pytest.mark.usefixtures("path")
+def test_a_run_whose_file_names_no_model_says_nothing_of_one(workspace: Workspace) -> None:
+    said = CliRunner().invoke(main, ["runs", "show", "R1", "--workspace", str(workspace.folder)]).stdout
+    assert "R1: 3 groups under version 0: 0 informative, 2 uninformative, 1 failed" in said
+
+
+@pytest.mark.usefixtures("path")
 def test_groups_of_an_older_workspace_are_no_failures_any_more(workspace: Workspace) -> None:
     database = workspace.store._database.handle
     with workspace.store.writing():

@@ -45,6 +45,15 @@ def test_a_button_leads_to_where_a_reward_comes_in(name: str, of: str) -> None:
 
 
 @pytest.mark.usefixtures("ungraded")
+def test_a_run_says_of_how_many_groups_nobody_graded_the_attempts(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    path.write_text("".join(f"{json.dumps(line(0, i, 1.0 if i else None))}\n" for i in range(2, 4)))
+    Workspace(folder).intake.add_rollouts([path], ImportOptions(), "ann")  # of one of the two groups
+    shown = html(fine(open_page("learn/run", "R1")))
+    assert "Nobody said yet how good the attempts of 1 group are" in shown
+
+
+@pytest.mark.usefixtures("ungraded")
 def test_the_group_tells_how_it_is_graded_here(folder: Path) -> None:
     shown = html(fine(open_page("learn/group", "R1-0001")))
     assert "say which of their scores is the reward, or add a file of rewards" in shown
