@@ -33,9 +33,8 @@ def objects_of(opened: Opened) -> Iterator[Piece | Aside]:
     Raises:
         InputError: the file cannot be read at all.
     """
-    spread = _first_line(opened) == b"{"
-    in_list = is_list(opened) and not _has_lines(_text_of(opened.head))
-    yield from _members(opened) if in_list or spread else _on_lines(opened)
+    spread = is_list(opened) or _first_line(opened) == b"{"
+    yield from _members(opened) if spread and not _has_lines(_text_of(opened.head)) else _on_lines(opened)
 
 
 def is_list(opened: Opened) -> bool:

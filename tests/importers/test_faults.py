@@ -246,6 +246,16 @@ def test_records_that_are_spread_over_lines_read_as_if_each_had_its_own(name: st
 
 
 @by_lines
+def test_a_first_line_that_was_cut_to_its_brace_is_set_aside_alone(name: str, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    plain = seen(path)
+    path.write_bytes(b"{\n" + path.read_bytes())
+    report = seen(path)
+    assert (report.added, report.steps) == (plain.added, plain.steps)
+    assert report.set_aside_total == plain.set_aside_total + 1
+
+
+@by_lines
 def test_zero_bytes_between_the_records_are_set_aside_alone(name: str, tmp_path: Path) -> None:
     path, _ = made(name, tmp_path)
     whole, lines = seen(path), path.read_bytes().splitlines(keepends=True)

@@ -17,9 +17,10 @@ from tests.importers.making import attempts_of, opened
 from tests.importers.mutating import mutations
 from tests.importers.test_faults import MAKERS
 
+LONG = ("claude_code", "langfuse", "langsmith", "openai_agents", "openclaw", "otel", "verifiers_v1")
 UNCHECKED = [
     *("bfcl", "columnar", "messages", "mini_swe_agent", "verl"),
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("claude_code", "openclaw", "verifiers_v1")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in LONG),
 ]
 """Formats that build their attempts without a check at run time (`core.record.unchecked`)."""
 
