@@ -68,6 +68,10 @@ class RecordedAttempts:
             return None
         return Earlier(self._groups.rollout(row["rollout_id"]), row["group_key"], json.loads(row["scores"]))
 
+    def rollout_of_id(self, own_id: str) -> str | None:
+        """The rollout that the attempt with this id of the file's own became."""
+        return self._text("SELECT rollout_id FROM recorded_attempts WHERE own_id = ?", own_id)
+
     def group_key_of(self, rollout_id: str) -> str | None:
         """The key of the group that a rollout came into."""
         return self._text("SELECT group_key FROM recorded_attempts WHERE rollout_id = ?", rollout_id)

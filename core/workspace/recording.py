@@ -196,12 +196,16 @@ class Recording:
 
     def _as_now(self, due: _Due, row: Row) -> _Due:
         """What is due of a group, in an open transaction: another import may have been faster."""
+        same = self.store.recorded.group_of(due.key) == due.group_id
+        return due if same and not any(self._there(one.row) for one in due.came) else self._due(row)
+
+    def _there(self, row: Row) -> str | None:
+        """The rollout that an attempt is by now: by its content, or in another state by its own id."""
         recorded = self.store.recorded
-        if recorded.group_of(due.key) == due.group_id and not any(
-            recorded.rollout_of(one.row["identity"]) for one in due.came
-        ):
-            return due
-        return self._due(row)
+        there = row["rollout_id"] or recorded.rollout_of(row["identity"])
+        if there is None and row["own_id"] is not None:
+            there = recorded.rollout_of_id(row["own_id"])
+        return there
 
     def _due(self, row: Row) -> _Due:
         recorded = self.store.recorded
@@ -214,16 +218,16 @@ class Recording:
             run_id=recorded.run_of(row["key"]),
         )
         for each in self.spool.attempts(row["key"]):
-            there = each["rollout_id"] or recorded.rollout_of(each["identity"])
+            there = self._there(each)
             if there is None:
                 due.came.append(self._came(each))
                 continue
             if each["fate"] == "new" and not self._saved_before(each, there):
                 due.known.append((each["seq"], there))
-            if each["went_on"]:
-                if recorded.rollout_of(each["identity"]) is None:  # else it is saved already
-                    due.went_on[there] = self._came(each)
-            elif ((said := self.regrades and bool(each["said"])) or each["changed"]) and not each["broken"]:
+            saved, said = recorded.rollout_of(each["identity"]), self.regrades and bool(each["said"])
+            if saved is None and (each["went_on"] or each["rollout_id"] is None):
+                due.went_on[there] = self._came(each)
+            elif (said or each["changed"]) and not each["went_on"] and not each["broken"]:
                 due.regraded[there] = Regrade(each["reward"], said)
         due.came = self._judged(due.task, due.came)
         due.went_on = dict(zip(due.went_on, self._judged(due.task, list(due.went_on.values())), strict=True))

@@ -229,6 +229,30 @@ def test_two_imports_that_add_the_same_attempt_to_one_group_at_once_add_it_once(
 
 
 @pytest.mark.usefixtures("_fake")
+@pytest.mark.parametrize("later_is", ["first", "second"])
+def test_a_session_that_another_import_brought_meanwhile_in_another_state_is_one_rollout(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later_is: str
+) -> None:
+    earlier, later = attempt("t1", 0.0, own_id="s1"), attempt("t1", 1.0, own_id="s1", answer="b")
+    later["trajectory"]["messages"] = [*earlier["trajectory"]["messages"], *later["trajectory"]["messages"]]
+    states = [later, earlier] if later_is == "first" else [earlier, later]
+    first, second = (write(tmp_path / f"{n}.jsonl", state) for n, state in enumerate(states))
+    nested = list[str]()
+
+    def while_the_other_is_at_it(*arguments: Any) -> Any:
+        if not nested:
+            nested.append("once")
+            workspace.intake.add_rollouts([second], ImportOptions(), "ann")
+        return choose(*arguments)
+
+    monkeypatch.setattr(bringing, "choose", while_the_other_is_at_it)
+    report = workspace.intake.add_rollouts([first], ImportOptions(), "ann")
+    [rollout] = workspace.store.groups.get("R1-0001").rollouts
+    assert (rollout.trajectory.answer, rollout.reward) == ("b", 1.0)
+    assert (report.added, report.known) == (0, 1)
+
+
+@pytest.mark.usefixtures("_fake")
 def test_an_import_of_what_another_one_brought_meanwhile_makes_no_run(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
