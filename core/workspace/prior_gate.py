@@ -8,6 +8,8 @@ passes is kept as a prior of its own; the first one stays as it is.
 
 from __future__ import annotations
 
+from typing import Any
+
 from core.effect import benjamini_hochberg, gate
 from core.errors import InputError
 from core.experience import GENERAL
@@ -126,7 +128,7 @@ class PriorGate:
         if not found:
             return None
         told = found[0].data
-        domains = told.get("by_domain")
+        domains: Any = told.get("by_domain")
         if domains is None:  # of an older log: counted anew
             domains = self._tried(self._store.priors.get(prior_id), str(told["evaluation"]))
         return PriorTried.model_validate(
