@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.importers.attempt import Attempt
+from core.importers.dialects import conversation
 from core.importers.formats.swe_agent import SweAgent
-from core.importers.formats.swe_bench import instance_of, rewards_of_report, run_of, verdicts
+from core.importers.formats.swe_bench import id_of, instance_of, rewards_of_report, run_of, verdicts
 from core.importers.opened import Opened
 from tests.importers.make_swe_agent import place, report, traj
 
@@ -19,6 +20,11 @@ ONE, TWO = "made__repo-1", "made__repo-2"
 def write(path: Path, value: object) -> Path:
     path.write_text(json.dumps(value))
     return path
+
+
+def test_the_id_of_an_attempt_is_the_one_by_which_older_workspaces_know_it() -> None:
+    talk = conversation([{"role": "user", "content": "Fix it."}, {"role": "assistant", "content": "Done."}])
+    assert id_of(talk, "run-1") == "4ec12a4f9a1442219b3ac38d85a7e845"
 
 
 def test_resolved_is_1_and_unresolved_or_empty_is_0() -> None:

@@ -103,7 +103,7 @@ def _attempt(place: str, value: dict[str, Any], around: _Around) -> Attempt:
         model=model,
         agent=" ".join(t for t in ("mini-swe-agent", as_text(info.get("mini_version"))) if t),
         run=around.run,
-        own_id=id_of(talk, around.run, model, status, submitted, as_said(stats)),
+        own_id=id_of(talk, around.run, as_said(info)),
         trajectory=new_trajectory(
             messages=talk.messages,
             steps=tuple(judged(step, _TIMED_OUT) for step in talk.steps),

@@ -130,7 +130,10 @@ def id_of(talk: Conversation, *facts: str) -> str:
     for message in talk.messages:
         parts += (message.role, message.content)
     parts += [str(step.duration_s) for step in talk.steps]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+    told = "\0".join((*parts, "")).encode("utf-8", "replace")
+    return hashlib.blake2b(
+        told, digest_size=16
+    ).hexdigest()  # never another: by it workspaces know what came in
 
 
 def _ids(report: dict[str, Any], lists: tuple[str, ...]) -> set[str]:
