@@ -49,7 +49,7 @@ def _body(report: ImportReport) -> Iterator[str]:
         )
         sizes = ", ".join(f"{n:,} with {plural(size, 'attempt')}" for size, n in report.group_sizes.items())
         yield f"groups:   {sizes}" + (
-            f"; {report.groups_grown:,} were here already" if report.groups_grown else ""
+            f"; {report.groups_grown:,} of them here already" if report.groups_grown else ""
         )
         yield f"tasks:    {report.tasks:,}, {report.tasks_added:,} of them new"
         yield from _steps(report)

@@ -173,7 +173,8 @@ def _state(desk: Desk, run: Run) -> str:
     if job and job.state not in ENDED:
         return f"{job.state} ({job.id})"
     if run.status == "running" and not desk.workspace.learning.busy(run.id):
-        return f"interrupted (winnow run --resume {run.id} goes on)"
+        goes_on = "the same import" if run.kind == "recorded" else f"winnow run --resume {run.id}"
+        return f"interrupted ({goes_on} goes on)"
     return run.status
 
 

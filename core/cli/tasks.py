@@ -152,7 +152,8 @@ def list_tasks(desk: Desk, split: str | None, domain: str, search: str, limit: i
 def aside(desk: Desk, limit: int) -> None:
     """Show the rows that were set aside, with the reason."""
     rows = desk.workspace.store.tasks.kept_aside(limit)
-    lines = [f"{r.source} line {r.line}: {one_line(r.reason, 200)}" for r in rows] or [
-        "No row was set aside."
-    ]
+    lines = [
+        f"{one_line(r.source, 100)}{f' line {r.line}' if r.line else ''}: {one_line(r.reason, 200)}"
+        for r in rows
+    ] or ["No row was set aside."]
     desk.answer(rows, *lines)

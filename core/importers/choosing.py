@@ -37,7 +37,7 @@ def choose(spool: Spool, options: ImportOptions, side: Rewards | None) -> list[R
     """Decide for all attempts of a spool which score is the reward, and write it into the spool.
 
     Raises:
-        InputError: the score that the user named is in none of the files.
+        InputError: the score or the field that the user named is in none of the files.
     """
     _check(spool, options)
     if side is not None:
@@ -87,6 +87,12 @@ def _check(spool: Spool, options: ImportOptions) -> None:
             else "there is no score with a number"
         )
         raise InputError(f"No attempt has a number under the score {options.score!r}; {there}.")
+    if options.task_field is not None:
+        tasks = spool.rows("SELECT count(*) AS n, count(own_id) AS named FROM tasks")[0]
+        if tasks["n"] and not tasks["named"]:
+            raise InputError(
+                f"No attempt has {options.task_field!r} in its metadata: name one that is there as the task, or none."
+            )
 
 
 def _of(spool: Spool, block: Block, options: ImportOptions, by_file: bool) -> RewardSaid:

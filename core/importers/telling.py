@@ -198,6 +198,8 @@ def _by_question(spool: Spool, options: ImportOptions) -> str:
     if not row["n"]:
         return ""
     how = "as you said" if asked else "since no task is named"
+    if options.task_field and not asked:
+        how = f"since they have no {options.task_field[:80]!r} in their metadata"
     return (
         f"{_plural(row['n'], 'attempt')} grouped by the question, {how}: {_plural(row['tasks'], 'task')}. --task-field "
         "FIELD takes a field of the metadata as the task."

@@ -255,6 +255,21 @@ def test_the_user_may_group_by_question_or_by_a_field(workspace: Workspace, tmp_
     assert (report.groups, [t.id for t in workspace.store.tasks.page()[0]]) == (1, ["x"])
 
 
+def test_a_field_that_no_attempt_has_is_refused_as_the_task(workspace: Workspace, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", attempt("t1", 1.0), attempt("t2", 0.0))
+    with pytest.raises(InputError, match="No attempt has 'cse' in its metadata"):
+        bring(workspace, path, task_field="cse")
+    assert workspace.store.runs.count() == 0
+
+
+def test_attempts_without_the_field_that_is_the_task_are_told(workspace: Workspace, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", attempt("t1", 1.0, metadata={"case": "x"}), attempt("t2", 0.0))
+    report = bring(workspace, path, task_field="case")
+    assert (
+        "1 attempt grouped by the question, since they have no 'case' in their metadata" in report.grouping[0]
+    )
+
+
 def test_an_id_that_stands_for_another_task_here_is_told_apart(workspace: Workspace, tmp_path: Path) -> None:
     add_tasks(workspace, [make_task(1, id="t1")])
     report = bring(workspace, write(tmp_path / "a.jsonl", attempt("t1", 1.0)))

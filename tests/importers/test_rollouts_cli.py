@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -88,6 +89,22 @@ def test_rows_set_aside_end_with_one_and_nothing_with_two(tmp_path: Path) -> Non
     code, out, err = winnow(tmp_path / "w", "rollouts", "import", str(path))
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("winnow: a.jsonl holds no rollout that could be imported.")
+
+
+def test_records_that_are_no_lines_are_listed_by_their_place(tmp_path: Path) -> None:
+    path = tau(tmp_path)
+    path.write_text(path.read_text("utf-8")[:-10], "utf-8")
+    winnow(tmp_path / "w", "rollouts", "import", str(path))
+    code, out, _ = winnow(tmp_path / "w", "tasks", "aside")
+    assert (code, out.startswith("gpt-x-airline.json: record 3: ")) == (0, True)
+
+
+def test_an_import_that_was_interrupted_is_not_said_to_go_on_as_a_run_does(tmp_path: Path) -> None:
+    winnow(tmp_path / "w", "rollouts", "import", str(tau(tmp_path)))
+    with sqlite3.connect(tmp_path / "w" / "winnow.db") as db:
+        db.execute("UPDATE runs SET status = 'running'")
+    _, out, _ = winnow(tmp_path / "w", "runs", "list")
+    assert "interrupted (the same import goes on)" in out
 
 
 def test_a_mapping_file_says_which_columns_hold_what(tmp_path: Path) -> None:
