@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from core.importers.report import ImportOptions, ImportReport, RewardSaid
+from core.importers.report import FileRead, ImportOptions, ImportReport, RewardSaid
 from core.importers.splits import SHARES
 from core.packs.content import kept_name
 from core.ports import Embedder, Progress, silent
@@ -30,6 +30,7 @@ __all__ = [
     "Against",
     "Brought",
     "Columns",
+    "FileRead",
     "ImportOptions",
     "ImportReport",
     "Intake",

@@ -15,14 +15,17 @@ def draw(ws: Workspace, run: Run) -> None:
     """Offer to draw them; what came of it is told on the page that is drawn next."""
     if run.kind != "recorded" or run.status != "done":
         return
-    if not run.tally.informative:
-        if ungraded := run.tally.reasons.get(UNGRADED):
-            frame.note(
-                f"Nobody said yet how good the attempts of {words.plural(ungraded, 'group')} are: with rewards, "
-                "lessons can be drawn from them."
-            )
-            reasons.grade()
-        return
+    if run.tally.informative:
+        _offer(ws, run)
+    if ungraded := run.tally.reasons.get(UNGRADED):
+        frame.note(
+            f"Nobody said yet how good the attempts of {words.plural(ungraded, 'group')} are: with rewards, "
+            "lessons can be drawn from them."
+        )
+        reasons.grade()
+
+
+def _offer(ws: Workspace, run: Run) -> None:
     command = ("rollouts", "propose", run.id)
     key = " ".join((*command, *map(str, (run.tally.total, run.tally.informative))))
     now = alongside.watched(ws, key, "Counting what better attempts did")

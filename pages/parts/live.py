@@ -89,15 +89,18 @@ def speed(ws: Workspace, work_id: str, job: Job | None) -> None:
     frame.note(" · ".join(part for part in parts if part))
 
 
-def took(usage: Usage, limits: RunConfig) -> None:
-    """Calls, tokens and money, against their caps."""
-    tokens = usage.prompt_tokens + usage.completion_tokens
+def took(usage: Usage, limits: RunConfig | None) -> None:
+    """Calls, tokens and money, against their caps; None for what was recorded elsewhere, which has none."""
+    calls, sent, money = (
+        (limits.max_calls, limits.max_tokens_total, limits.max_cost_usd) if limits else (None, None, None)
+    )
     meters.draw(
         [
-            Meter("model calls", usage.calls, limits.max_calls, _whole),
-            Meter("tokens", tokens, limits.max_tokens_total, _whole),
-            Meter("spent", usage.cost_usd, limits.max_cost_usd, words.money),
-        ]
+            Meter("model calls", usage.calls, calls, _whole),
+            Meter("tokens", usage.prompt_tokens + usage.completion_tokens, sent, _whole),
+            Meter("spent", usage.cost_usd, money, words.money),
+        ],
+        capped=limits is not None,
     )
 
 

@@ -22,18 +22,24 @@ class Meter(NamedTuple):
     """How its numbers are written."""
 
 
-def draw(meters: Sequence[Meter]) -> None:
-    """Sums side by side, each with a bar where it has a cap."""
-    safe.html('<div class="w-meters">{cells}</div>', cells=joined(map(_cell, meters)))
+def draw(meters: Sequence[Meter], *, capped: bool) -> None:
+    """Sums side by side, each with a bar where it has a cap.
+
+    Args:
+        meters: the sums.
+        capped: whether they can have caps: it is said then where one has none.
+    """
+    cells = joined(_cell(meter, capped) for meter in meters)
+    safe.html('<div class="w-meters">{cells}</div>', cells=cells)
 
 
-def _cell(meter: Meter) -> Markup:
+def _cell(meter: Meter, capped: bool) -> Markup:
     value = meter.written(meter.value)
     if meter.cap is None:
         return markup(
-            '<div class="w-meter"><b>{value}</b> <span>{name}, no cap</span></div>',
+            '<div class="w-meter"><b>{value}</b> <span>{name}</span></div>',
             value=value,
-            name=meter.name,
+            name=f"{meter.name}, no cap" if capped else meter.name,
         )
     share = min(1.0, meter.value / meter.cap) if meter.cap else 1.0
     return markup(

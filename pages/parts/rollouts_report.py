@@ -13,14 +13,15 @@ from pages.parts import frame, safe, tables, tally, words
 from pages.parts.safe import Markup, joined, markup
 
 if TYPE_CHECKING:
-    from core.workspace.intake import RewardSaid
+    from core.workspace.intake import FileRead, RewardSaid
 
 BY = {
-    "format": ("by definition", "good"),
-    "user": ("your choice", "good"),
-    "guess": ("a guess", "accent"),
     "nobody": ("not said", "bad"),
+    "guess": ("a guess", "accent"),
+    "user": ("your choice", "good"),
+    "format": ("by definition", "good"),
 }
+"""Who says which score is the reward; what waits for a word comes first."""
 MASKED = {
     "key": "keys and tokens",
     "private key": "private keys",
@@ -70,14 +71,36 @@ def said(report: ImportReport) -> None:
 
 
 def _rewards(found: Sequence[RewardSaid]) -> Iterator[Markup]:
-    for each in found[:SHOWN]:
+    """What formats define is one line, after what waits for a word."""
+    defined = [each for each in found if each.by == "format" and each.score is not None]
+    told = sorted((each for each in found if each not in defined), key=lambda each: list(BY).index(each.by))
+    for each in told[:SHOWN]:
         yield markup("{by} {text}", by=frame.chip(*BY[each.by]), text=_reward(each))
-    if len(found) > SHOWN:
-        yield markup("{n} more sorts of attempts", n=f"{len(found) - SHOWN:,}")
+    if len(told) > SHOWN:
+        yield markup("{n} more sorts of attempts", n=f"{len(told) - SHOWN:,}")
+    if defined:
+        yield markup("{by} {text}", by=frame.chip(*BY["format"]), text=_defined(defined))
+
+
+def _defined(found: Sequence[RewardSaid]) -> str:
+    """For example: The reward is “reward” of tau-bench results (airline), Harbor trial; “total” of TRL completions."""
+    of: dict[str, list[str]] = {}
+    for each in found:
+        of.setdefault(str(each.score), []).append(_what(each))
+    listed = (
+        f"“{score}” of {', '.join(what[:SHOWN])}"
+        + (f" and {len(what) - SHOWN:,} more" if len(what) > SHOWN else "")
+        for score, what in of.items()
+    )
+    return f"The reward is {'; '.join(listed)}."
+
+
+def _what(each: RewardSaid) -> str:
+    return each.format + (f" ({each.namespace})" if each.namespace else "")
 
 
 def _reward(each: RewardSaid) -> str:
-    what = each.format + (f" ({each.namespace})" if each.namespace else "")
+    what = _what(each)
     minus = " Less of it is better: the reward is minus the score." if each.lower_is_better else ""
     if each.format == "all" or (each.score is None and each.by != "nobody"):
         return each.sentence
@@ -117,6 +140,10 @@ def _others(report: ImportReport) -> Iterator[Markup]:
     if report.moved:
         n = words.plural(len(report.moved), "task")
         yield markup("{n} would go to another split, because a task here asks the same.", n=n)
+    if unread := sum(map(_unread, report.files)):
+        least = "At least " if report.files_found > len(report.files) else ""
+        n = f"{least}{words.plural(unread, 'file')}"
+        yield markup("{n} could not be read as rollouts; the list of files below says why.", n=n)
     if report.set_aside_total:
         n = words.plural(report.set_aside_total, "record")
         yield markup("{n} could not be read and would be set aside.", n=n)
@@ -146,7 +173,12 @@ def details(report: ImportReport) -> None:
         _aside(report)
 
 
+def _unread(file: FileRead) -> bool:
+    return file.became in ("skipped", "not read")
+
+
 def _files(report: ImportReport) -> None:
+    """What could not be read comes first."""
     rows = [
         {
             "File": safe.short(file.name, 200),
@@ -155,7 +187,7 @@ def _files(report: ImportReport) -> None:
             "Attempts": file.attempts,
             "Why": safe.short(file.reason, 300),
         }
-        for file in report.files
+        for file in sorted(report.files, key=lambda file: not _unread(file))
     ]
     st.dataframe(rows, hide_index=True, key="rollouts_files", lazy=False)
     _more(len(report.files), report.files_found)

@@ -66,7 +66,10 @@ def _progress(ws: Workspace, run: Run, job: Job | None) -> None:
     tally.bar(run.tally)
     watching.speed(ws, run.id, job)
     sent = run.kind != "recorded"  # by Winnow
-    watching.took(run.spent if sent else _summed(ws, run).usage, jobs.caps(run, job))
+    if sent:
+        watching.took(run.spent, jobs.caps(run, job))
+    else:
+        watching.took(_summed(ws, run).usage, None)
 
 
 # --- steering ---

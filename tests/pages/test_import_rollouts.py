@@ -132,6 +132,33 @@ def test_what_is_here_already_is_not_imported_again(folder: Path, tmp_path: Path
     assert page.button("rollouts_open")
 
 
+def test_what_waits_for_a_word_comes_first_and_what_formats_define_is_one_line(
+    folder: Path, tmp_path: Path
+) -> None:
+    row = {name: value for name, value in attempt(0).items() if name != "reward"} | {"good": 1, "fast": 2}
+    verl = {"input": "Solve it.", "output": "2", "gts": "2", "score": 1.0, "step": 1}
+    files = {
+        "a.json": tau(tmp_path),
+        "b.jsonl": json.dumps(verl).encode(),
+        "c.jsonl": json.dumps(row).encode(),
+    }
+    drawn = html(fine(uploaded(*files.items())))
+    assert drawn.count("by definition") == 1
+    assert (
+        "The reward is “reward” of tau-bench results (tau-bench airline); “score” of verl rollout dump."
+        in drawn
+    )
+    assert 0 < drawn.index("not said") < drawn.index("by definition")
+
+
+def test_files_that_hold_no_rollouts_are_told_above_and_listed_first(folder: Path, tmp_path: Path) -> None:
+    lfs = b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n"
+    page = fine(uploaded(("a.json", tau(tmp_path)), ("z.jsonl", lfs)))
+    assert "1 file could not be read as rollouts" in html(page)
+    files = next(table.value for table in page.dataframe if "Became" in table.value)
+    assert list(files["File"]) == ["z.jsonl", "a.json"]
+
+
 def test_one_of_several_scores_is_chosen_and_less_of_it_can_be_better(folder: Path) -> None:
     page = pasted(*({**attempt(i), "accuracy": i % 2, "toxicity": i / 10} for i in range(4)))
     mapping = "task_id: task_id\nmessages: messages\nattempt: attempt\nreward: [accuracy, toxicity]\n"

@@ -54,6 +54,24 @@ def test_a_run_says_of_how_many_groups_nobody_graded_the_attempts(folder: Path, 
 
 
 @pytest.mark.usefixtures("ungraded")
+def test_where_some_groups_teach_the_ungraded_ones_are_still_told(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    path.write_text("".join(f"{json.dumps(line(0, i, float(i % 2)))}\n" for i in range(2, 4)))
+    Workspace(folder).intake.add_rollouts([path], ImportOptions(), "ann")
+    page = fine(open_page("learn/run", "R1"))
+    assert page.button("run_draw").label == "Draw lessons from it"
+    assert "Nobody said yet how good the attempts of 1 group are" in html(page)
+    assert page.button("grade")
+
+
+@pytest.mark.usefixtures("ungraded")
+def test_what_was_recorded_is_not_said_to_lack_a_cap() -> None:
+    shown = html(fine(open_page("learn/run", "R1")))
+    assert "model calls" in shown
+    assert "no cap" not in shown
+
+
+@pytest.mark.usefixtures("ungraded")
 def test_the_group_tells_how_it_is_graded_here(folder: Path) -> None:
     shown = html(fine(open_page("learn/group", "R1-0001")))
     assert "say which of their scores is the reward, or add a file of rewards" in shown
