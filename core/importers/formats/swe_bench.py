@@ -122,6 +122,8 @@ def namespace_of(instance: str | None) -> str:
 def id_of(talk: Conversation, *facts: str) -> str:
     """An id that an attempt keeps when a report comes to stand beside it: a digest of what was said and done.
 
+    How it is made never changes: workspaces know by it what came in.
+
     Args:
         talk: all of it, with how long each step took.
         facts: what else may tell apart two attempts that went the same way: the run, how it ended, its costs.
@@ -131,9 +133,7 @@ def id_of(talk: Conversation, *facts: str) -> str:
         parts += (message.role, message.content)
     parts += [str(step.duration_s) for step in talk.steps]
     told = "\0".join((*parts, "")).encode("utf-8", "replace")
-    return hashlib.blake2b(
-        told, digest_size=16
-    ).hexdigest()  # never another: by it workspaces know what came in
+    return hashlib.blake2b(told, digest_size=16).hexdigest()
 
 
 def _ids(report: dict[str, Any], lists: tuple[str, ...]) -> set[str]:
