@@ -199,8 +199,8 @@ def _incomplete(run: Run) -> bool:
     return bool(run.tally.failed or run.extraction.not_contrasted)
 
 
-def report(run: Run) -> list[str]:
-    """What became of a run, in a few lines that add up."""
+def report(run: Run, *, in_full: bool = False) -> list[str]:
+    """What became of a run, in a few lines that add up; `in_full` where the notes on its proposals follow."""
     tally, made = run.tally, run.extraction
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
     taught = f" ({run.with_lessons} of them with lessons)" if run.with_lessons or run.library_version else ""
@@ -219,7 +219,13 @@ def report(run: Run) -> list[str]:
         lines.append(
             f"{plural(made.suggested, 'operation')} suggested: {made.proposed} proposed, {made.joined} joined, "
             f"{made.superseded} superseded, {made.quarantined} set aside."
-            + (" See: winnow review list" if made.proposed else f" Why: winnow runs show {run.id}")
+            + (
+                " See: winnow review list"
+                if made.proposed
+                else ""
+                if in_full
+                else f" Why: winnow runs show {run.id}"
+            )
         )
     if run.status == "review":
         lines.append(

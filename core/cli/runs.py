@@ -50,7 +50,7 @@ def show(desk: Desk, run_id: str) -> None:
     """Show one run: what became of its groups, what it took, what it proposed."""
     run = desk.workspace.store.runs.get(run_id)
     note = [f"Note: {run.note}"] if run.note else []
-    lines = [f"{run.id} is {_state(desk, run)}.", *report(run), *_batches(desk, run)]
+    lines = [f"{run.id} is {_state(desk, run)}.", *report(run, in_full=True), *_batches(desk, run)]
     desk.answer(told(run), *lines, *note, *run.extraction.notes)
 
 

@@ -82,8 +82,8 @@ def _silent_domains(seen: Seen, evidence: Outcome) -> tuple[str, ...]:
     spoken = {getattr(d.operation, "domain", "") for d in evidence.drafts}
     groups = Counter(g.domain for g in seen.counts().groups.values() if g.rows)
     return tuple(
-        f"{domain}: {n} informative groups were contrasted, and no habit held after the correction for all that were "
-        "tried; more groups, or larger ones, find weaker habits."
+        f"{domain}: no habit held after the correction for all that were tried (informative groups contrasted: {n}); "
+        "more groups, or larger ones, find weaker habits."
         for domain, n in sorted(groups.items())
         if domain not in spoken
     )

@@ -68,6 +68,8 @@ def test_the_command_line_tells_the_way_on(workspace: Workspace) -> None:
 @pytest.mark.usefixtures("path")
 def test_a_run_whose_file_names_no_model_says_nothing_of_one(workspace: Workspace) -> None:
     said = CliRunner().invoke(main, ["runs", "show", "R1", "--workspace", str(workspace.folder)]).stdout
+    assert "operations suggested" in said
+    assert "Why: winnow runs show" not in said  # this is it
     assert "R1: 3 groups under version 0: 0 informative, 2 uninformative, 1 failed" in said
 
 
