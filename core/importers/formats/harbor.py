@@ -36,13 +36,20 @@ class Harbor:
         return any(_is_trial(record) or _is_job(record) for record in opened.records)
 
     def read(self, opened: Opened) -> Iterator[Found]:
+        folder = opened if _has_trajectories(opened) else None
         for document in documents_of(opened, lambda value: _is_trial(value) or _is_job(value)):
             if isinstance(document, Aside):
                 yield document
             elif _is_trial(document.value):
-                yield from _trial(document.place, document.value, opened)
+                yield from _trial(document.place, document.value, folder)
             else:
                 yield from _job(document.value, opened)
+
+
+def _has_trajectories(opened: Opened) -> bool:
+    """Whether the file stands in the folder of a trial: looked at once, however many trials it holds."""
+    steps = opened.path.parent / "steps"
+    return neighbour(opened, "agent/trajectory.json") is not None or steps.is_dir()
 
 
 def _is_trial(value: Any) -> bool:
