@@ -165,7 +165,7 @@ def test_the_whole_loop_by_commands(tmp_path: Path) -> None:
         run = winnow(folder, "run", "--group-size", "4", "--max-tokens", "32", "--json")
         assert run.code == 0
         assert run.json["tally"]["informative"] + run.json["tally"]["uninformative"] == 10
-        assert "rollouts" in run.err, "progress goes to standard error"
+        assert "groups: 10 of 10" in run.err, "progress goes to standard error"
         assert stub.stats()["calls"] == 10, "one request for each group"
     propose(Workspace(folder), "Answer with the number alone.")
     waiting = winnow(folder, "review", "list", "--json").json
