@@ -2,7 +2,8 @@
 
     make screens                          or: python -m tests.screens
     python -m tests.screens review group --out FOLDER     only pages with one of these words
-    python -m tests.screens --docs                        the dozen of the README, into docs/screens
+    python -m tests.screens --docs                        those of the README, into docs/screens
+    python -m tests.screens --docs --proof WORKSPACE      and one of the workspace of `make proof`
 
 They go into build/screens with an index.html that shows all of them. It ends with code 1 where a page scrolls
 sideways, the browser's console says an error, a request failed, or one went off-site.
@@ -13,8 +14,11 @@ from __future__ import annotations
 import argparse
 import html
 import io
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -24,11 +28,12 @@ from PIL import Image
 from core.workspace import Workspace
 from tests.bench.ui import DRAWING, NotDrawnError, open_page
 from tests.browser import ROOT, browsing, serve
+from tests.importers import make_tau_bench
 from tests.pages.evaluations import prove
 from tests.pages.workspaces import fill
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
@@ -78,6 +83,8 @@ DOCS = ROOT / "docs" / "screens"
 DOCS_SIZE = (960, 600)
 FREQUENT = 96
 DOCS_MOST_BYTES = 150_000
+LONGEST_MS = 180_000
+"""For a look at an uploaded file, on a machine that does other things, too."""
 TOUR = {
     "home": "/",
     "new-run": "/new-run",
@@ -102,9 +109,10 @@ def main() -> None:
     parser.add_argument("words", nargs="*", help="only pages with one of these in their name")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "screens")
     parser.add_argument("--docs", action="store_true", help="the pictures of the README, into docs/screens")
+    parser.add_argument("--proof", type=Path, help="with --docs: a workspace in which `make proof` has ended")
     options = parser.parse_args()
     if options.docs:
-        _docs()
+        _docs(options.proof)
         return
     chosen = {n: a for n, a in PAGES.items() if not options.words or any(w in n for w in options.words)}
     options.out.mkdir(parents=True, exist_ok=True)
@@ -130,25 +138,49 @@ def main() -> None:
     sys.exit(bool(wrong))
 
 
-def _docs() -> None:
+def _docs(proof: Path | None) -> None:
     """Take the pictures of the README: what a window shows of the sample project, small."""
     DOCS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
-        _sample(Path(name) / "sample")  # before the browser, whose event loop would be in its way
-        with serve(Path(name) / "sample") as base, browsing() as browser:
+        folder = Path(name)
+        _sample(folder / "sample")  # before the browser, whose event loop would be in its way
+        make_tau_bench.make(folder / "gpt-4o-airline.json")
+        if proof:
+            shutil.copytree(proof, folder / "proof")
+            last = Workspace(folder / "proof").store.evaluations.page(limit=1)[0][0].id
+        with serve(folder / "sample") as base, browsing() as browser:
             for scheme in SCHEMES:
-                context = browser.new_context(
-                    viewport={"width": 1440, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-                )
-                context.add_init_script(DRAWING)
-                for picture, address in TOUR.items():
-                    if picture.endswith("-dark") == (scheme == "dark"):
-                        page = context.new_page()
-                        open_page(page, base + address)
-                        page.wait_for_timeout(800)  # charts draw their marks after their axes
-                        _small(page.screenshot(style=STILL), DOCS / f"{picture}.png")
-                        page.close()
-                context.close()
+                with _wide(browser, scheme) as context:
+                    for picture, address in TOUR.items():
+                        if picture.endswith("-dark") == (scheme == "dark"):
+                            _picture(context, base + address, picture)
+            with _wide(browser) as context:
+                _picture(context, f"{base}/import-rollouts", "import", folder / "gpt-4o-airline.json")
+        if proof:
+            with serve(folder / "proof") as base, browsing() as browser, _wide(browser) as context:
+                _picture(context, f"{base}/evaluation?id={last}", "evaluation")
+
+
+@contextmanager
+def _wide(browser: Browser, scheme: Scheme = "light") -> Iterator[BrowserContext]:
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    context.add_init_script(DRAWING)
+    yield context
+    context.close()
+
+
+def _picture(context: BrowserContext, address: str, name: str, file: Path | None = None) -> None:
+    """One picture of the README; with a file it is uploaded, and what would come in is waited for."""
+    page = context.new_page()
+    open_page(page, address)
+    if file:
+        page.locator("input[type=file]").first.set_input_files(str(file))
+        page.get_by_role("button", name="Import 12 attempts").wait_for(timeout=LONGEST_MS)
+    page.wait_for_timeout(800)  # charts draw their marks after their axes
+    _small(page.screenshot(style=STILL), DOCS / f"{name}.png")
+    page.close()
 
 
 def _sample(folder: Path) -> None:
