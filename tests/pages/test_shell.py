@@ -538,13 +538,13 @@ def test_work_is_followed_to_its_end_while_somebody_types(base: str, place: Path
         job = ws.jobs.enqueue("R3", "ann")
         ws.jobs.claim("somebody 1 1")
         ws.jobs.beat(job.id, "somebody 1 1", ("groups", 12, 30))
-        visit(page, f"{base}/activity", "rollouts 12 of 30")
+        visit(page, f"{base}/activity", "groups 12 of 30")
         box = page.get_by_label("About")
         box.press_sequentially("P-00")
         ws.jobs.beat(job.id, "somebody 1 1", ("groups", 24, 30))
-        drawn(page, "rollouts 24 of 30")
+        drawn(page, "groups 24 of 30")
         ws.jobs.end(job.id, "somebody 1 1", "done", "")
-        page.get_by_text("rollouts 24 of 30").wait_for(state="detached")
+        page.get_by_text("groups 24 of 30").wait_for(state="detached")
         box.press_sequentially("03")
         assert box.input_value() == "P-0003", "what is being typed stays"
 
