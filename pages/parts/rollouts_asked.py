@@ -19,11 +19,6 @@ GROUPINGS = {
 SCORE, LESS = "rollouts_score", "rollouts_less"
 KEYS = (SCORE, LESS, "rollouts_group", "rollouts_field", "rollouts_mix", "rollouts_secrets", "rollouts_form",
         "rollouts_domain", "rollouts_split", "rollouts_mapping")  # fmt: skip
-MIXED = (
-    "Off, each model and each agent configuration has groups of its own. On, rewards are compared across them: where "
-    "the better model wins, lessons tell models apart, and not what to do. Use it for models that are alike, with few "
-    "attempts each."
-)
 MAPPING = "task_id: problem.id\nquestion: problem.text\nmessages: turns\nreward: [score]\nattempt: sample\n"
 REWARDS_MB = 20
 
@@ -83,7 +78,13 @@ def _grouping() -> Iterator[str]:
         yield f"--group-by={group}"
     if field := field.strip():
         yield f"--task-field={field}"
-    if st.toggle("Let attempts of different models share a group", key="rollouts_mix", help=MIXED):
+    if st.toggle(
+        "Let attempts of different models share a group",
+        key="rollouts_mix",
+        help="Off, each model and each agent configuration has groups of its own. On, rewards are compared across "
+        "them: where the better model wins, lessons tell models apart, and not what to do. Use it for models that "
+        "are alike, with few attempts each.",
+    ):
         yield "--mix-models"
 
 
