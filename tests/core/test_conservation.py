@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from core.errors import ModelUnavailableError
 from core.experience import Add
 from core.llm import Access
 from core.rollout import Run
@@ -31,7 +32,7 @@ from core.workspace import Workspace
 from core.workspace.learning import Learning
 from core.workspace.models import Models
 from tests.make import add_stub, add_tasks, make_tasks, publish, ticking
-from tests.stub_server import Asked, StubServer, solver
+from tests.stub_server import Asked, Fault, StubServer, solver
 from tests.teacher import MANNERS, answer
 
 TASKS, GROUP_SIZE, BATCH_SIZE = 12, 4, 5
@@ -44,6 +45,8 @@ EMPTY = 0.03
 """Share of the rollouts that answer nothing at all."""
 HASTE = 0.02
 """A second of waiting between tries takes so long here."""
+MOST_GIVEN_UP = 10
+"""Each time brings a little more of the run: it is begun again so often at most."""
 UNREADABLE = ("prose", "empty", "null", "truncated")
 CONTRAST = '{"semantic_advantages":'
 """By what the prompts of stage 2 are known."""
@@ -124,6 +127,8 @@ class Books:
     """By kind, as the endpoint counted them."""
     asked: int
     """Requests, as the endpoint counted them."""
+    given_up: int
+    """Times that the run ended early, because the endpoint failed too often in a row."""
 
 
 def run_under_faults(
@@ -133,11 +138,17 @@ def run_under_faults(
     retries: int = 4,
     rates: Mapping[str, float] | None = None,
     names: Sequence[str] = (),
+    down_for: int = 0,
 ) -> Books:
-    """One run on a workspace with a small library, from its tasks to its proposals."""
+    """One run on a workspace with a small library, from its tasks to its proposals.
+
+    Args:
+        down_for: so many requests fail before the first one is answered.
+    """
     talker = Talker(seed, manners, names)
     with StubServer(talker, latency_s=0.002, seed=seed, rates=FAULTS if rates is None else rates) as stub:
         stub.keeps_requests = False
+        stub.faults.extend([Fault("status", 503)] * down_for)
         workspace = Workspace(folder, clock=ticking())
         add_tasks(workspace, make_tasks(TASKS))
         texts = ("Give the number alone.", "Check the sum once more.", "Write no word beside the number.")
@@ -147,11 +158,21 @@ def run_under_faults(
         update |= {"seed": seed}
         learning = Learning(workspace.store, Hasty(workspace.store), folder / "locks")
         run = learning.start(RunConfig(**config.model_dump() | update), "test")
-        done = learning.work(run.id, "test")
-        return _books(folder / "winnow.db", done, talker, stub.stats())
+        done, given_up = _work_to_its_end(learning, run.id)
+        return _books(folder / "winnow.db", done, talker, stub.stats(), given_up)
 
 
-def _books(path: Path, run: Run, talker: Talker, stats: Mapping[str, Any]) -> Books:
+def _work_to_its_end(learning: Learning, run_id: str) -> tuple[Run, int]:
+    """The finished run, begun again as its user would whenever the endpoint was given up, and how often that was."""
+    for given_up in range(MOST_GIVEN_UP):
+        try:
+            return learning.work(run_id, "test"), given_up
+        except ModelUnavailableError:
+            continue
+    raise AssertionError(f"the endpoint was given up {MOST_GIVEN_UP} times")
+
+
+def _books(path: Path, run: Run, talker: Talker, stats: Mapping[str, Any], given_up: int) -> Books:
     with closing(sqlite3.connect(path)) as db:
         db.row_factory = sqlite3.Row
 
@@ -175,6 +196,7 @@ def _books(path: Path, run: Run, talker: Talker, stats: Mapping[str, Any]) -> Bo
             questions={row["id"]: row["question"] for row in asked},
             faults=stats["faults"],
             asked=stats["calls"],
+            given_up=given_up,
         )
 
 
@@ -307,6 +329,13 @@ def test_a_run_without_faults_keeps_every_group_and_every_operation(tmp_path: Pa
     assert books.run.extraction.suggested > books.run.tally.informative > 0
     assert not books.run.extraction.not_contrasted
     assert not books.faults
+
+
+def test_a_run_begun_again_whenever_its_endpoint_was_given_up_loses_nothing(tmp_path: Path) -> None:
+    books = run_under_faults(tmp_path / "w", seed=2, manners=0.3, retries=0, down_for=20)
+    assert books.given_up > 0
+    assert broken_laws(books) == []
+    assert books.run.tally.informative > 0
 
 
 def test_groups_whose_contrast_can_never_be_read_are_counted_and_their_replies_kept(tmp_path: Path) -> None:
