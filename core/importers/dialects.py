@@ -70,11 +70,16 @@ _MEDIA = {
 }
 _TEXTS = {"text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal"}
 _BLOCKS = _TEXTS | _CALLS | _RESULTS | _THOUGHTS | _MEDIA
+_KINDS = {kind: kind for kind in _BLOCKS}
 
 _CALL_IDS = ("call_id", "toolCallId", "tool_call_id", "id")
 _RESULT_IDS = ("tool_call_id", "tool_use_id", "call_id", "toolCallId")
 _ARGUMENTS = ("arguments", "input", "args", "parameters", "action", "code", "server_tool_call")
 _FLAGS = ("is_error", "isError", "error", "status")
+_CODES = ("exit_code", "exitCode", "returncode", "return_code")
+_CODE_PLACES = (*_CODES, "details", "metadata", "content")
+_CONTENTS = ("content", "parts", "value", "text")
+_WORDS = ("text", "content", "refusal")
 _OUTPUTS = ("output", "content", "result", "response", "server_tool_call_response")
 
 new_message, new_step = unchecked(Message), unchecked(Step)
@@ -184,14 +189,22 @@ def text_of_content(content: Any) -> str:
 
     Thoughts, calls and results of tools are not among its words; pictures are marks.
     """
+    return _words_in(content, _kinds_of(content) if isinstance(content, list) else [])
+
+
+def _words_in(content: Any, kinds: list[str]) -> str:
+    """The same, where the kinds of its blocks are known; none where it has no blocks."""
     if isinstance(content, str):
         return _without_base64(as_text(content))
-    blocks = content if isinstance(content, list) else [content]
-    kinds = [_kind(b) for b in blocks]
+    blocks, kinds = (content, kinds) if isinstance(content, list) else ([content], [_kind(content)])
     if not _BLOCKS.isdisjoint(kinds) or all(isinstance(b, str) for b in blocks):
-        said = [words for b, kind in zip(blocks, kinds, strict=True) if (words := _words_of(b, kind))]
-        return _without_base64("\n".join(said))
+        return _without_base64("\n".join(filter(None, map(_words_of, blocks, kinds))))
     return _without_base64(as_said(content))
+
+
+def _kinds_of(blocks: list[Any]) -> list[str]:
+    """The kind of each block of a content."""
+    return [_kind(b) for b in blocks]
 
 
 def _kind(block: Any) -> str:
@@ -200,13 +213,13 @@ def _kind(block: Any) -> str:
         return ""
     kind = block.get("type")
     if isinstance(kind, str):
-        return kind.lower()
+        return _KINDS.get(kind) or kind.lower()
     return "text" if block.keys() == {"text"} else ""
 
 
 def _words_of(block: Any, kind: str) -> str:
     if kind in _TEXTS:
-        return as_text(block.get("text") or _first(block, ("text", "content", "refusal")))
+        return as_text(block.get("text") or block.get("content") or _first(block, _WORDS))
     if kind in _MEDIA:
         return _mark(kind, block)
     return "" if kind in _BLOCKS else as_said(block)
@@ -227,12 +240,13 @@ def _without_base64(text: str) -> str:
     return _BASE64.sub(r"[\1]", text) if ";" in text and ";base64," in text else text
 
 
-def _thoughts_of(blocks: Any) -> str:
-    """What blocks of reasoning say in readable text."""
-    keys = ("thinking", "reasoning", "text", "thought", "summary", "content")
-    if not isinstance(blocks, list):
+def _thoughts_in(blocks: Any, kinds: list[str]) -> str:
+    """What blocks of reasoning, among blocks of these kinds, say in readable text."""
+    if _THOUGHTS.isdisjoint(kinds):
         return ""
-    found = [text_of_content(_first(b, keys)) for b in blocks if _kind(b) in _THOUGHTS]
+    keys = ("thinking", "reasoning", "text", "thought", "summary", "content")
+    told = zip(blocks, kinds, strict=True)
+    found = [text_of_content(_first(b, keys)) for b, kind in told if kind in _THOUGHTS]
     return "\n".join([text for text in found if text])
 
 
@@ -332,7 +346,7 @@ class _Reader:
             self._end_turn()
             self._result(item, _first(item, _OUTPUTS))
         elif kind == "reasoning":
-            self._speak("", _thoughts_of([item]))
+            self._speak("", _thoughts_in([item], [kind]))
         else:
             self._message(item)
 
@@ -343,21 +357,25 @@ class _Reader:
 
     def _message(self, item: dict[str, Any]) -> None:
         role = _role_of(item)
-        content = item.get("content") or _first(item, ("content", "parts", "value", "text"))
+        content = item.get("content") or item.get("parts") or _first(item, _CONTENTS)
+        kinds = _kinds_of(content) if isinstance(content, list) else []
         if role == "assistant":
-            self._assistant(item, content)
+            self._assistant(item, content, kinds)
             return
         self._end_turn()
-        results = [b for b in content if _kind(b) in _RESULTS] if isinstance(content, list) else []
-        if role == "tool" and not results:
+        if kinds and not _RESULTS.isdisjoint(kinds):
+            for block, kind in zip(content, kinds, strict=True):
+                if kind in _RESULTS:
+                    self._result(block, _first(block, _OUTPUTS))
+            if _RESULTS.issuperset(kinds):
+                return
+        elif role == "tool":
             self._result(item, content)
             return
-        for block in results:
-            self._result(block, _first(block, _OUTPUTS))
-        if words := text_of_content(content):
+        if words := _words_in(content, kinds):
             self.messages.append(new_message(role="system" if role == "system" else "user", content=words))
 
-    def _assistant(self, item: dict[str, Any], content: Any) -> None:
+    def _assistant(self, item: dict[str, Any], content: Any, kinds: list[str]) -> None:
         """A message is a turn; as an item of a response it goes on with the items beside it."""
         alone = item.get("type") != "message"
         if alone:
@@ -366,23 +384,24 @@ class _Reader:
             self._speak("", "")
             self._call(content)
         else:
-            self._said(item, content)
+            self._said(item, content, kinds)
         if alone:
             self._end_turn()
 
-    def _said(self, item: dict[str, Any], content: Any) -> None:
+    def _said(self, item: dict[str, Any], content: Any, kinds: list[str]) -> None:
         """Thoughts, words and calls of one message of the assistant."""
         thoughts = item.get("reasoning_content") or item.get("reasoning")
-        thought = as_text(thoughts) if isinstance(thoughts, str) else _thoughts_of(content)
-        words = text_of_content(content) if content else ""
+        thought = _thoughts_in(content, kinds) if kinds else ""
+        if isinstance(thoughts, str):
+            thought = as_text(thoughts)
+        words = _words_in(content, kinds) if content else ""
         self._speak(words or as_text(item.get("refusal")), thought)
         if item.get("tool_calls"):
             for call in as_list(item["tool_calls"]):
                 self._call(call)
         if isinstance(item.get("function_call"), dict):
             self._call(item["function_call"])
-        for block in content if isinstance(content, list) else ():
-            kind = _kind(block)
+        for block, kind in zip(content, kinds, strict=True) if kinds else ():
             if kind in _CALLS:
                 self._call(block)
             elif kind in _RESULTS:
@@ -410,14 +429,14 @@ class _Reader:
         tool = as_text(inner.get("name")) or as_text(
             _first(item, ("name", "toolName", "tool_name", "function"))
         )
-        given = _first(inner if not inner.keys().isdisjoint(_ARGUMENTS) else item, _ARGUMENTS)
+        given = _first(item if inner.keys().isdisjoint(_ARGUMENTS) else inner, _ARGUMENTS)
         if item.get("type") == "custom_tool_call" and isinstance(given, str):
             given = {"input": given}  # free text by definition
         call = _Call(
             tool=tool or _named_by_kind(item) or "unknown",
             parameters=arguments_of(given),
             turn=self.turn,
-            fault=as_text(item.get("parse_error")),
+            fault=as_text(item["parse_error"]) if "parse_error" in item else "",
         )
         self._await(call, _id_of(item, _CALL_IDS))
         if self.words is not None:
@@ -531,10 +550,10 @@ def _reason_of(item: dict[str, Any]) -> str:
 
 
 def _code_of(item: dict[str, Any]) -> Any:
+    """The exit code that a result tells; None without one."""
+    if item.keys().isdisjoint(_CODE_PLACES):
+        return None
     for holder in (item, item.get("details"), item.get("metadata"), item.get("content")):
-        if (
-            isinstance(holder, dict)
-            and (code := _first(holder, ("exit_code", "exitCode", "returncode", "return_code"))) is not None
-        ):
+        if isinstance(holder, dict) and (code := _first(holder, _CODES)) is not None:
             return code
     return None

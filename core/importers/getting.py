@@ -39,6 +39,9 @@ _WORDS = {
 _seen = unchecked(Seen)
 
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
+_LONG = 10**15
+"""A whole number of more digits is no count."""
+
 _HUGE = 10**100
 """A whole number of more digits is no text."""
 
@@ -84,16 +87,18 @@ def as_number(value: Any) -> float | None:
 
 def as_int(value: Any) -> int | None:
     """A whole number of at most 15 digits; also one that is written as 3.0 or "3" (64-bit numbers come as strings)."""
+    if type(value) is int:  # nearly all are
+        return value if -_LONG < value < _LONG else None
     if isinstance(value, str):
-        if not _WHOLE.fullmatch(value):
+        if not ((len(value) < 16 and value.isdecimal() and value.isascii()) or _WHOLE.fullmatch(value)):
             return None
     elif isinstance(value, float):
         if not value.is_integer():
             return None
-    elif isinstance(value, bool) or not isinstance(value, int):
+    else:
         return None
     number = int(value)
-    return number if abs(number) < 10**15 else None
+    return number if -_LONG < number < _LONG else None
 
 
 def as_json(value: Any, depth: int = MAX_DEPTH) -> JsonValue:

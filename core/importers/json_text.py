@@ -24,7 +24,7 @@ def quick(text: str | bytes) -> Any:
             surrogates; `json.loads` may.
     """
     try:
-        return from_json(text, cache_strings="keys")
+        return from_json(text, cache_strings="all")
     except TypeError as e:  # so it calls a string that cannot be UTF-8
         raise ValueError("it holds half surrogates") from e
 

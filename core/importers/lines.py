@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from core.errors import InputError
@@ -11,6 +13,9 @@ from core.importers.json_stream import JsonStream, not_utf8_in
 from core.importers.json_text import parsed
 from core.importers.opened import RECORDS, Opened
 from core.importers.source import MAX_RAW, rejected
+
+_ALONE = re.compile(rb"\{\s*(?:\n|\Z)")
+"""An object whose brace is all that is on the first line."""
 
 
 class Piece(NamedTuple):
@@ -33,21 +38,19 @@ def objects_of(opened: Opened) -> Iterator[Piece | Aside]:
     Raises:
         InputError: the file cannot be read at all.
     """
-    spread = is_list(opened) or _first_line(opened) == b"{"
-    yield from _members(opened) if spread and not _has_lines(_text_of(opened.head)) else _on_lines(opened)
+    head = _start_of(opened)
+    spread = head[:1] == b"[" or _ALONE.match(head) is not None
+    yield from _members(opened) if spread and not _has_lines(head) else _on_lines(opened)
 
 
 def is_list(opened: Opened) -> bool:
     """Whether a file begins as a JSON list."""
-    return _first_line(opened).startswith(b"[")
+    return _start_of(opened)[:1] == b"["
 
 
-def _first_line(opened: Opened) -> bytes:
-    return opened.head.lstrip(b" \t\r\n\xef\xbb\xbf").partition(b"\n")[0].rstrip()
-
-
-def _text_of(head: bytes) -> str:
-    return head.decode("utf-8-sig", "surrogateescape").lstrip()
+def _start_of(opened: Opened) -> bytes:
+    """The head of a file, from where its text begins."""
+    return opened.head.lstrip(b" \t\r\n\xef\xbb\xbf")
 
 
 def _on_lines(opened: Opened) -> Iterator[Piece | Aside]:
@@ -75,31 +78,40 @@ def records_of(opened: Opened) -> Iterator[Piece | Aside]:
     Raises:
         InputError: the file cannot be read at all.
     """
-    head = _text_of(opened.head)
-    if head.startswith("{") and not (_has_lines(head) or _has_long_lines(opened)):
+    head = _start_of(opened)
+    if head[:1] == b"{" and not (_has_lines(head) or _has_long_lines(opened)):
         yield from _whole(opened)
     else:
         yield from objects_of(opened)
 
 
-def _has_lines(head: str) -> bool:
+def _has_lines(head: bytes) -> bool:
     """Whether a file begins with objects on lines of their own (the first may be damaged).
 
     In a list whose members stand on lines of their own only the last has no comma after it: "]" follows. A list that
     is a line is none that is damaged.
     """
-    lines = head.split("\n")[:RECORDS]
-    if lines[0].startswith("[") and _is_json(lines[0]):
-        return False
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if line.startswith("{") and _is_json(line):
-            return not after.lstrip().startswith("]")
+    for number, (line, after) in enumerate(pairwise((*_first_lines(head), b""))):
+        if number == 0 and line[:1] == b"[" and _is_json(line):
+            return False
+        if line[:1] == b"{" and _is_json(line):
+            return after.lstrip()[:1] != b"]"
     return False
 
 
-def _is_json(text: str) -> bool:
+def _first_lines(head: bytes) -> list[bytes]:
+    """The first `RECORDS` lines; the rest is not copied, it may be long."""
+    lines, start = list[bytes](), 0
+    while len(lines) < RECORDS and start >= 0:
+        end = head.find(b"\n", start)
+        lines.append(head[start:end] if end >= 0 else head[start:])
+        start = end + 1 if end >= 0 else -1
+    return lines
+
+
+def _is_json(line: bytes) -> bool:
     try:
-        parsed(text)
+        parsed(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
         return False
     return True

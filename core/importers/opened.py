@@ -157,14 +157,15 @@ class Opened:
     @cached_property
     def head(self) -> bytes:
         """The first `HEAD` bytes, unpacked; what is damaged ends it."""
-        head = bytearray()
+        head, left = list[bytes](), HEAD
         with self.stream() as file:
             try:
-                while len(head) < HEAD and (more := file.read1(min(PORTION, HEAD - len(head)))):
-                    head += more
+                while left and (more := file.read1(min(PORTION, left))):
+                    head.append(more)
+                    left -= len(more)
             except DAMAGED:
                 self.damaged = True
-        return bytes(head)
+        return b"".join(head)
 
     @cached_property
     def whole(self) -> Any:

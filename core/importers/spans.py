@@ -6,8 +6,8 @@ as lists of `{"key": ..., "value": {"stringValue": ...}}`. Each is found by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from core.importers.getting import MAX_DEPTH, as_dict, as_int, as_json, as_list, as_text, at
@@ -20,6 +20,7 @@ VALUE = ""
 _PREFIXES = ("message.", "message_content.", "tool_call.", "document.", "embedding.")
 
 _KIND = "openinference.span.kind"
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 _FAILED = {"error", "status_code_error", "2"}
 _WENT_WELL = {"ok", "status_code_ok", "1"}
 
@@ -27,37 +28,54 @@ _WENT_WELL = {"ok", "status_code_ok", "1"}
 class Attributes(dict[str, Any]):
     """Attributes as they were told. Most stand under their full name; where one is told in parts, a tree is made."""
 
+    __slots__ = ("_shape", "_tree")
+
     def __init__(self, given: Mapping[str, Any]) -> None:
         super().__init__(given)
         nested = dict in map(type, given.values())
-        self._names = None if nested else _names_in(tuple(given))
-        """What there may be; None where that cannot be told by the keys."""
+        self._shape = None if nested else _shape_of(tuple(given))
+        """None where it cannot be told by the keys what there may be."""
+        self._tree: dict[str, Any] | None = None
 
     def first(self, *names: str) -> Any:
         """The first of these attributes that is there, each by its full name (`llm.model_name`); None for none."""
-        known = self._names
-        for name in names:
-            if known is None or name in known:
-                found = self.get(name)
-                if isinstance(found, str):
-                    return found if found.isascii() else storable(found)
-                in_parts = found is None or isinstance(found, (dict, list))
-                plain = _at(self.tree, name) if in_parts else as_json(found)
-                if plain is not None:
-                    return plain
+        for name in names if self._shape is None else self._shape[names]:
+            found = self.get(name)
+            if isinstance(found, str):
+                return found if found.isascii() else storable(found)
+            in_parts = found is None or isinstance(found, (dict, list))
+            plain = _at(self.tree, name) if in_parts else as_json(found)
+            if plain is not None:
+                return plain
         return None
 
-    @cached_property
+    @property
     def tree(self) -> dict[str, Any]:
         """All of them as objects and lists."""
-        return tree_of(self)
+        if self._tree is None:
+            self._tree = tree_of(self)
+        return self._tree
 
 
-@lru_cache(maxsize=500)  # spans of a kind have the same keys
-def _names_in(keys: tuple[str, ...]) -> frozenset[str]:
-    """Keys, and what stands before their dots: `gen_ai` and `gen_ai.usage` of `gen_ai.usage.input_tokens`."""
-    beginnings = (key[:place] for key in map(str, keys) for place, c in enumerate(key) if c == ".")
-    return frozenset((*keys, *beginnings))
+class _Shape(dict[tuple[str, ...], tuple[str, ...]]):
+    """Of names that are asked for, those that attributes with certain keys may have.
+
+    These are the keys, and what stands before their dots: `gen_ai` and `gen_ai.usage` of `gen_ai.usage.input_tokens`.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        beginnings = (key[:place] for key in map(str, keys) for place, c in enumerate(key) if c == ".")
+        self._known = {*keys, *beginnings}
+
+    def __missing__(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        self[names] = found = tuple(name for name in names if name in self._known)
+        return found
+
+
+_shape_of = lru_cache(maxsize=500)(_Shape)
+"""Spans of a kind have the same keys."""
 
 
 def _at(tree: dict[str, Any], name: str) -> Any:
@@ -83,7 +101,7 @@ class Span(NamedTuple):
     """By its status: True of an error, False of an explicit OK, None where it is unset (that is not OK)."""
     error: str
     attributes: Attributes
-    events: list[tuple[str, Attributes]]
+    events: Sequence[tuple[str, Attributes]]
     """(name, attributes) of each."""
     service: str
     """The name of the program that it is of; "" where its attributes tell it, or nothing does."""
@@ -114,9 +132,9 @@ def spans_in(record: Mapping[str, Any]) -> Iterator[Span | None]:
 
 
 def _of_otlp(resource: dict[str, Any]) -> Iterator[Span | None]:
-    shared = Attributes(_pairs(at(resource, "resource", "attributes")))
-    service = as_text(shared.first("service.name"))
-    for key in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+    about = at(resource, "resource", "attributes")
+    service = as_text(_pairs(about).get("service.name")) if about else ""
+    for key in _SCOPES:
         for scope in as_list(resource.get(key)):
             for raw in as_list(as_dict(scope).get("spans")):
                 span = as_dict(raw)
@@ -131,8 +149,8 @@ def _pairs(value: Any) -> dict[str, Any]:
     for pair in as_list(value):
         try:
             key, given = pair["key"], pair["value"]
-            is_text = isinstance(given, dict) and "stringValue" in given
-            found[key] = given["stringValue"] if is_text else _plain(given)
+            text = given.get("stringValue") if isinstance(given, dict) else None
+            found[key] = _plain(given) if text is None else text
         except (TypeError, KeyError):
             continue  # no attribute
     return found
@@ -161,39 +179,34 @@ def _of_record(record: Mapping[str, Any]) -> Span | None:
 
 def _span(record: Mapping[str, Any], attributes: dict[str, Any], service: str = "") -> Span | None:
     """A span with these attributes; None for what has no ids."""
-    context = as_dict(record.get("context"))
-    own = _id(context, "span_id", "spanId") or _id(record, "spanId", "span_id", "context.span_id")
-    trace = _id(context, "trace_id", "traceId") or _id(record, "traceId", "trace_id", "context.trace_id")
+    of, context = record.get, record.get("context")
+    ids = context.get if isinstance(context, dict) else of
+    own = _id(ids("span_id") or ids("spanId") or of("spanId") or of("span_id") or of("context.span_id"))
+    trace = _id(
+        ids("trace_id") or ids("traceId") or of("traceId") or of("trace_id") or of("context.trace_id")
+    )
     if not own or not trace:
         return None
+    parent = _id(of("parentSpanId") or of("parent_id") or of("parent_span_id") or at(of("parent"), "span_id"))
     failed, error = _status_of(record)
-    events = [
-        (as_text(e.get("name")), _event_of(e)) for e in as_list(record.get("events")) if isinstance(e, dict)
-    ]
+    events = _events_in(listed) if (listed := of("events")) else ()
     if failed and not error:
         error = next((as_text(told.first("exception.message")) for n, told in events if n == "exception"), "")
-    parent = _id(record, "parentSpanId", "parent_id", "parent_span_id")
-    parent = parent or _id(as_dict(record.get("parent")), "span_id")
-    name = as_text(record.get("name"))
-    begun = _time(record, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
-    ended = _time(record, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
-    told = Attributes(attributes)
+    begun = moment(
+        of("startTimeUnixNano") or of("start_time_unix_nano") or of("start_time") or of("startTime")
+    )
+    ended = moment(of("endTimeUnixNano") or of("end_time_unix_nano") or of("end_time") or of("endTime"))
+    name, told = as_text(of("name")), Attributes(attributes)
     return Span(trace, own, parent, name, begun, ended, failed, error, told, events, service)
 
 
-def _id(holder: Mapping[str, Any], *keys: str) -> str:
-    """The first id, as hexadecimal text without "0x"; zeros alone stand for none."""
-    for key in keys if holder else ():
-        if found := as_text(holder.get(key)).removeprefix("0x"):
-            return found if found.strip("0") or len(found) < 8 else ""
-    return ""
-
-
-def _time(record: Mapping[str, Any], *keys: str) -> float | None:
-    for key in keys:
-        if (found := moment(record.get(key))) is not None:
-            return found
-    return None
+def _id(given: Any) -> str:
+    """An id as hexadecimal text without "0x"; zeros alone stand for none."""
+    text = as_text(given)
+    if text[:1] != "0":
+        return text
+    text = text.removeprefix("0x")
+    return text if len(text) < 8 or text.strip("0") else ""
 
 
 def _attributes_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -221,6 +234,10 @@ def _status_of(record: Mapping[str, Any]) -> tuple[bool | None, str]:
     messages = (told.get(k) for k in ("status_message", "message", "description"))
     message = as_text(next(filter(None, messages), ""))
     return (True if word in _FAILED else False if word in _WENT_WELL else None), message
+
+
+def _events_in(listed: Any) -> list[tuple[str, Attributes]]:
+    return [(as_text(e.get("name")), _event_of(e)) for e in as_list(listed) if isinstance(e, dict)]
 
 
 def _event_of(event: dict[str, Any]) -> Attributes:

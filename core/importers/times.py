@@ -59,7 +59,7 @@ def between(moments: Iterable[float | None]) -> tuple[float | None, str]:
         return None, ""
     first = min(known)
     try:
-        begun = datetime.fromtimestamp(first, UTC).isoformat(timespec="seconds")
+        begun = datetime.fromtimestamp(first // 1, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         begun = ""
     return round(max(known) - first, 3), begun

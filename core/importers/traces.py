@@ -68,17 +68,30 @@ class ModelCall(NamedTuple):
 
 
 class ToolRun(NamedTuple):
-    """One run of a tool."""
+    """One run of a tool. What it took and gave is read only when it is asked for: the conversation mostly tells it."""
 
     at: float
     tool: str
-    parameters: dict[str, Any]
-    output: str | None
-    """What it returned; None where no output was recorded, which is not an empty one."""
+    given: Any
+    """Its parameters, as they are told."""
+    returned: Any
+    """What it returned, as it is told; None where nothing was recorded."""
     failed: bool | None = None
     """Whether the span is marked as an error, or (False) as gone well; None without a mark: it may have failed."""
     error: str = ""
     duration_s: float | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters; some tools wrap them once more."""
+        given = arguments_of(unpacked(self.given))
+        inner = given.get("input")
+        return inner if len(given) == 1 and isinstance(inner, dict) else given
+
+    @property
+    def output(self) -> str | None:
+        """What it returned, as text; None where no output was recorded, which is not an empty one."""
+        return None if self.returned is None else output_in(self.returned)
 
 
 class Told(NamedTuple):
@@ -108,7 +121,7 @@ def told_of(calls: Sequence[ModelCall], runs: Sequence[ToolRun]) -> Told:
     if not read.steps:
         return Told(read._replace(steps=tuple(_step_of(run) for run in runs)))
     steps, apart = _with_runs(read.steps, runs)
-    return Told(read._replace(steps=tuple(steps)), apart)
+    return Told(Conversation(read.messages, tuple(steps), read.answer, read.orphans), apart)
 
 
 def _is_turn_of_a_model(message: Any) -> bool:
@@ -151,26 +164,24 @@ def _with_runs(steps: tuple[Step, ...], runs: Sequence[ToolRun]) -> tuple[list[S
         step = found[place]
         if run.failed is not None or (step.success is None and not step.output):
             found[place] = _step_of(run, step)
-        else:
+        elif run.duration_s is not None:
             found[place] = new_step(**(vars(step) | {"duration_s": run.duration_s}))
     return found, apart
 
 
 def _place_of(run: ToolRun, free: list[int], steps: list[Step]) -> int | None:
     """The first free step of the same tool and parameters, else of the same tool."""
-    first = None
-    for place in free:
-        step = steps[place]
-        if step.tool == run.tool:
-            if step.parameters == run.parameters:
-                return place
-            first = place if first is None else first
-    return first
+    same = [place for place in free if steps[place].tool == run.tool]
+    if len(same) > 1:
+        parameters = run.parameters
+        return next((place for place in same if steps[place].parameters == parameters), same[0])
+    return same[0] if same else None
 
 
 def _step_of(run: ToolRun, asked: Step | None = None) -> Step:
     """A run as a step; where a step of the conversation asked for it, that knows the turn and the parameters."""
-    output = asked.output if asked and asked.output and not run.output else run.output
+    own = run.output
+    output = asked.output if asked and asked.output and not own else own
     outcome = told(output, run.failed)
     error = bounded(run.error, MAX_ERROR) if run.failed and run.error else outcome.error
     return new_step(
@@ -337,18 +348,6 @@ def question_in(value: Any, depth: int = _DEPTH) -> str:
     if texts := [g for g in given if isinstance(g, str) and g.strip()]:
         return as_text(texts[0])  # a traced function
     return as_said(value) if value else ""
-
-
-def parameters_in(value: Any) -> dict[str, Any]:
-    """The parameters of a tool's run; some tools wrap them once more."""
-    given = arguments_of(unpacked(value))
-    inner = given.get("input")
-    return inner if len(given) == 1 and isinstance(inner, dict) else given
-
-
-def returned_in(value: Any) -> str | None:
-    """What a tool's run returned, as text; None where nothing was recorded."""
-    return None if value is None else output_in(value)
 
 
 def output_in(value: Any) -> str:

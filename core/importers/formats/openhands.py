@@ -14,14 +14,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen, new_attempt, new_trajectory
 from core.importers.documents import documents_of, neighbour, whole_of
 from core.importers.formats.openhands_events import Told, is_event, told_by, usage_of
 from core.importers.formats.swe_bench import Verdicts, id_of, namespace_of, stem_of, verdicts
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_seen, as_text, at
 from core.importers.lines import is_list
 from core.importers.opened import Opened
-from core.rollout import Trajectory, Usage
+from core.rollout import Usage
 
 _LIMITS = (
     (re.compile(r"maximum iteration|MaxIterations", re.IGNORECASE), "step limit"),
@@ -85,7 +85,7 @@ def _of_row(place: str, row: dict[str, Any], told: Told, reports: Verdicts) -> A
     question = as_text(problem.get("problem_statement")) or as_text(at(problem, "data", "problem_statement"))
     question = question or as_text(row.get("instruction")) or told.question
     metrics = row.get("metrics")
-    return Attempt(
+    return new_attempt(
         place=place,
         namespace=namespace_of(instance) or as_text(about.get("dataset")).rstrip("/").rsplit("/", 1)[-1],
         task_id=instance or None,
@@ -96,7 +96,7 @@ def _of_row(place: str, row: dict[str, Any], told: Told, reports: Verdicts) -> A
         run=as_text(about.get("eval_output_dir")).rstrip("/").rsplit("/", 1)[-1],
         repeat=as_int(row.get("attempt")),
         own_id=_id_of_row(row, told),
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.talk.messages,
             steps=told.talk.steps,
             answer=patch or told.talk.answer,
@@ -196,14 +196,14 @@ def _of_conversation(opened: Opened, told: Told) -> Attempt:
     state = as_dict(whole_of(_state(opened)))
     limit, error = _ended(told.error, {})
     own = as_text(state.get("id"))
-    return Attempt(
+    return new_attempt(
         place="the conversation",
         question=told.question or "(the conversation does not tell its task)",
         system=told.system,
         model=as_text(at(state, "agent", "llm", "model")) or told.model,
         agent="OpenHands",
         own_id=own or None,
-        trajectory=Trajectory(
+        trajectory=new_trajectory(
             messages=told.talk.messages,
             steps=told.talk.steps,
             answer=told.talk.answer,

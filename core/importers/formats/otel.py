@@ -32,7 +32,7 @@ from core.importers.attempt import (
 )
 from core.importers.bundles import Bundles
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text
-from core.importers.lines import records_of, set_aside
+from core.importers.lines import Piece, records_of, set_aside
 from core.importers.opened import Opened
 from core.importers.parquet import column_types
 from core.importers.parquet import rows_of as parquet_rows
@@ -44,9 +44,7 @@ from core.importers.traces import (
     messages_in,
     most_frequent,
     output_in,
-    parameters_in,
     question_in,
-    returned_in,
     size_of,
     told_of,
     unpacked,
@@ -95,45 +93,43 @@ class OpenTelemetry:
         return any(_role_of(s) or s.attributes.first("gen_ai") is not None for s in spans)
 
     def read(self, opened: Opened) -> Iterator[Found]:
-        traces = Bundles()
-        for number, place, size, record in _records(opened):
-            if isinstance(record, Aside):
-                yield record
+        traces, places = Bundles(), dict[str, str]()
+        for piece in _records(opened):
+            if isinstance(piece, Aside):
+                yield piece
                 continue
+            place, number, size, record = piece
             parts = list(spans_in(record))
             if None in parts:
                 yield set_aside(place, "no span: it has no ids or no attributes", as_said(record))
             for span in parts:
                 if span is not None:
-                    traces.add(span.trace, number, [place, span], size // len(parts))
-        for _, found in traces:
-            spans = [s if isinstance(s, Span) else restored(s) for _, (_, s) in found]
-            yield _attempt(found[0][1][0], list({s.own: s for s in spans}.values()))
+                    places.setdefault(span.trace, place)
+                    traces.add(span.trace, number, span, size // len(parts))
+        for trace, found in traces:
+            spans = [s if isinstance(s, Span) else restored(s) for _, s in found]
+            yield _attempt(places.pop(trace), list({s.own: s for s in spans}.values()))
 
 
-def _records(opened: Opened) -> Iterator[tuple[int, str, int, Any]]:
-    """(number, place, size, record or aside) of everything that the file holds."""
-    if column_types(opened):
-        for row in parquet_rows(opened):
-            if isinstance(row, Aside):
-                yield 0, row.place, 0, row
-            else:
-                number, values = row
-                yield number, f"row {number}", len(repr(values)), as_json(values)
+def _records(opened: Opened) -> Iterator[Piece | Aside]:
+    """Everything that the file holds."""
+    if not column_types(opened):
+        yield from records_of(opened)
         return
-    for piece in records_of(opened):
-        if isinstance(piece, Aside):
-            yield 0, piece.place, 0, piece
+    for row in parquet_rows(opened):
+        if isinstance(row, Aside):
+            yield row
         else:
-            yield piece.number, piece.place, piece.size, piece.value
+            number, values = row
+            yield Piece(f"row {number}", number, len(repr(values)), as_dict(as_json(values)))
 
 
 def _role_of(span: Span) -> str:
     """What a span is: "model", "tool", "agent", "judge", or "" for everything else."""
     first = span.attributes.first
-    if kind := as_text(first("openinference.span.kind")):
-        return _KINDS.get(kind.upper(), "")
-    operation, kind = as_text(first("gen_ai.operation.name")).lower(), as_text(first("traceloop.span.kind"))
+    if kind := first("openinference.span.kind"):
+        return _KINDS.get(as_text(kind).upper(), "")
+    operation, kind = as_text(first("gen_ai.operation.name")).lower(), first("traceloop.span.kind")
     if operation == "execute_tool" or kind == "tool":
         return "tool"
     if operation in _MODEL_OPERATIONS or first("llm.request.type") in ("chat", "completion"):
@@ -167,7 +163,7 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
     first = root.attributes.first
     metadata = as_dict(unpacked(first("metadata", "langfuse.trace.metadata")))
     trace = root.trace
-    seconds, begun = between(t for s in spans for t in (s.begun, s.ended))
+    seconds, begun = between([s.begun for s in spans] + [s.ended for s in spans])
     facts: dict[str, JsonValue] = {
         "trace_id": trace,
         "session_id": as_text(first("session.id", "gen_ai.conversation.id")),
@@ -316,8 +312,8 @@ def _run_of(span: Span) -> ToolRun:
     return ToolRun(
         at=begun or 0.0,
         tool=as_text(first("gen_ai.tool.name", "tool.name", "traceloop.entity.name")) or span.name,
-        parameters=parameters_in(given),
-        output=returned_in(result),
+        given=given,
+        returned=result,
         failed=True if fault else span.failed,
         error=span.error or fault,
         duration_s=round(ended - begun, 3) if begun and ended and ended >= begun else None,
@@ -337,7 +333,8 @@ def _usage_of(spans: list[Span], *, calls: int) -> Usage:
     """Tokens of spans that repeat each other in nothing."""
     prompt = completion = 0
     cost = 0.0
-    for first in (s.attributes.first for s in spans):
+    for span in spans:
+        first = span.attributes.first
         prompt += max(0, as_int(first(*_PROMPT_TOKENS)) or 0)
         completion += max(0, as_int(first(*_COMPLETION_TOKENS)) or 0)
         cost += as_number(first(*_COSTS)) or 0.0
@@ -347,8 +344,8 @@ def _usage_of(spans: list[Span], *, calls: int) -> Usage:
 def _scores_of(spans: list[Span]) -> dict[str, Seen]:
     """What evaluations said; further scores of the same name are numbered."""
     found: dict[str, Seen] = {}
-    events = [a for s in spans for n, a in s.events if n == "gen_ai.evaluation.result"]
-    for told in (*events, *(s.attributes for s in spans)):
+    events = [a for s in spans if s.events for n, a in s.events if n == "gen_ai.evaluation.result"]
+    for told in events + [s.attributes for s in spans]:
         value = told.first("gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label")
         if value is not None:
             name = as_text(told.first("gen_ai.evaluation.name")) or "evaluation"

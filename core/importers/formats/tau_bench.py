@@ -18,13 +18,22 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
+from core.importers.attempt import (
+    Aside,
+    Attempt,
+    Brings,
+    Found,
+    Remark,
+    Seen,
+    new_attempt,
+    new_trajectory,
+    new_usage,
+)
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text, at
 from core.importers.lines import Piece, records_of, set_aside
 from core.importers.opened import Opened
 from core.importers.source import bounded
-from core.rollout import Trajectory, Usage
 
 _KEYS = {"task_id", "reward", "info", "traj", "trial"}
 
@@ -116,7 +125,7 @@ class _Reading:
         self.domain = self.domain or domain
         talk = conversation(_in_calls(messages))
         namespace = f"tau-bench {domain}".rstrip()
-        return Attempt(
+        return new_attempt(
             place=piece.place,
             namespace=namespace,
             task_id=task_id or None,
@@ -126,7 +135,7 @@ class _Reading:
             model=self.told.model,
             agent=self.told.agent,
             repeat=as_int(record.get("trial")),
-            trajectory=Trajectory(
+            trajectory=new_trajectory(
                 messages=talk.messages,
                 steps=talk.steps,
                 answer=talk.answer,
@@ -135,7 +144,7 @@ class _Reading:
             scores=_scores(record, info),
             reward="reward",
             error=_error(info, messages),
-            usage=Usage(calls=sum(m.role == "assistant" for m in talk.messages)),
+            usage=new_usage(calls=sum(m.role == "assistant" for m in talk.messages)),
             orphans=talk.orphans,
             metadata={"user_cost": cost} if (cost := as_number(info.get("user_cost"))) is not None else {},
         )
