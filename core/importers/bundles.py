@@ -7,10 +7,20 @@ import tempfile
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import IO, Any
+from functools import partial
+from typing import IO, Any, NamedTuple
 
 LIMIT = 32_000_000
 """Bytes of records (as they stood in the file) that are held in memory; more go to a temporary file."""
+
+
+class Bundle(NamedTuple):
+    """Records that belong together."""
+
+    key: str
+    place: str
+    """Where the first of them stands."""
+    records: list[Any]
 
 
 class Bundles:
@@ -23,49 +33,49 @@ class Bundles:
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._size = 0
-        self._held: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
+        self._places: dict[str, str] = {}
+        self._held: defaultdict[str, list[Any]] = defaultdict(list)
         self._file: IO[bytes] | None = None
-        self._places: dict[str, array[int]] = {}
+        self._offsets: defaultdict[str, array[int]] = defaultdict(partial(array, "q"))
 
-    def add(self, key: str, number: int, record: Any, size: int) -> None:
+    def add(self, key: str, place: str, record: Any, size: int) -> None:
         """Put a record to its bundle.
 
         Args:
             key: of the bundle.
-            number: where the record stands in the file (its line, from 1).
+            place: where the record stands in the file, for people; that of its first record is the bundle's.
             record: a JSON value.
             size: bytes of the record as it stood in the file.
         """
-        self._held[key].append((number, record))
+        if key not in self._places:
+            self._places[key] = place
+        self._held[key].append(record)
         self._size += size
         if self._size > self._limit:
             self._spill()
 
-    def __iter__(self) -> Iterator[tuple[str, list[tuple[int, Any]]]]:
-        """(key, [(number, record), ...]); each bundle is given away, so that it can be freed."""
-        if self._file is None:
-            while self._held:
-                key = next(iter(self._held))
-                yield key, self._held.pop(key)
-            return
-        self._spill()
-        for key, places in self._places.items():
-            yield key, [self._back(offset) for offset in places]
-        self._file.close()
+    def __iter__(self) -> Iterator[Bundle]:
+        """All bundles; each is given away, so that it can be freed."""
+        if self._file is not None:
+            self._spill()
+        for key, place in self._places.items():
+            records = self._held.pop(key) if self._file is None else list(map(self._back, self._offsets[key]))
+            yield Bundle(key, place, records)
+        if self._file is not None:
+            self._file.close()
 
     def _spill(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="winnow-")  # noqa: SIM115 (lives as long as the bundles)
         for key, records in self._held.items():
-            places = self._places.setdefault(key, array("q"))
+            offsets = self._offsets[key]
             for record in records:
-                places.append(self._file.tell())
+                offsets.append(self._file.tell())
                 self._file.write(json.dumps(record).encode() + b"\n")
         self._held.clear()
         self._size = 0
 
-    def _back(self, offset: int) -> tuple[int, Any]:
+    def _back(self, offset: int) -> Any:
         assert self._file is not None
         self._file.seek(offset)
-        number, record = json.loads(self._file.readline())
-        return number, record
+        return json.loads(self._file.readline())

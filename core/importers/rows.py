@@ -10,7 +10,7 @@ from typing import Any
 
 from core.errors import InputError
 from core.importers.attempt import Aside
-from core.importers.getting import as_dict, as_list
+from core.importers.getting import as_dict, as_json, as_list
 from core.importers.lines import Piece, records_of, set_aside
 from core.importers.opened import RECORDS, Opened
 from core.importers.parquet import MAGIC
@@ -71,6 +71,23 @@ def rows_of(opened: Opened, holder: str = "") -> Iterator[Piece | Aside]:
                     yield Piece(place, number, 0, value)
                 else:
                     yield set_aside(place, "the record is no JSON object", repr(value))
+
+
+def pieces_of(opened: Opened) -> Iterator[Piece | Aside]:
+    """The records of a file, in order, or the rows of a Parquet file as JSON.
+
+    Raises:
+        InputError: the file cannot be read at all.
+    """
+    if not opened.head.startswith(MAGIC):
+        yield from records_of(opened)
+        return
+    for row in parquet_rows(opened):
+        if isinstance(row, Aside):
+            yield row
+        else:
+            number, values = row
+            yield Piece(f"row {number}", number, len(repr(values)), as_dict(as_json(values)))
 
 
 def _held(value: dict[str, Any], holder: str) -> list[Any] | None:

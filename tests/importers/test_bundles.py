@@ -14,16 +14,16 @@ RECORDS = [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5), ("a", 6)]
 def test_keys_come_in_the_order_of_their_first_record_and_records_in_that_of_the_file(limit: int) -> None:
     bundles = Bundles(limit)
     for key, number in RECORDS:
-        bundles.add(key, number, {"n": number, "text": "\u2028\n", "half": "\ud800"}, 10)
-    told = [(key, [(number, record["n"]) for number, record in found]) for key, found in bundles]
-    assert told == [("a", [(1, 1), (3, 3), (6, 6)]), ("b", [(2, 2), (5, 5)]), ("c", [(4, 4)])]
+        bundles.add(key, f"line {number}", {"n": number, "text": "\u2028\n", "half": "\ud800"}, 10)
+    told = [(bundle.key, bundle.place, [record["n"] for record in bundle.records]) for bundle in bundles]
+    assert told == [("a", "line 1", [1, 3, 6]), ("b", "line 2", [2, 5]), ("c", "line 4", [4])]
 
 
 def test_what_lies_on_disk_comes_back_as_it_was() -> None:
     bundles = Bundles(limit=0)
     record = {"text": "\u2028\n", "half": "\ud800", "number": 1e300, "list": [None, True]}
-    bundles.add("a", 7, record, 1)
-    assert list(bundles) == [("a", [(7, record)])]
+    bundles.add("a", "line 7", record, 1)
+    assert list(bundles) == [("a", "line 7", [record])]
 
 
 @pytest.mark.parametrize(

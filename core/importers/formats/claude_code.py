@@ -90,12 +90,12 @@ class ClaudeCode:
             elif not isinstance(kind := line.value.get("type"), str):
                 yield set_aside(line.place, "no record of a session: it has no type", as_said(line.value))
             elif kind in ("user", "assistant", "result") or line.value.get("subtype") == "init":
-                sessions.add(family.of(line.value), line.number, line.value, line.size)
+                sessions.add(family.of(line.value), line.place, (line.place, line.value), line.size)
             elif kind not in _SILENT:
                 yield Remark(text=f"Records of type {as_text(kind)[:40]!r} are not known and were left out.")
         if not family.alias:
             yield Remark(text="A file of Claude Code holds no turn of anybody.")
-        for session, records in sessions:
+        for session, _, records in sessions:
             yield from _attempts(session, records, opened)
 
 
@@ -131,20 +131,20 @@ class _Families:
         return session
 
 
-def _attempts(session: str, records: list[tuple[int, Any]], opened: Opened) -> Iterator[Found]:
+def _attempts(session: str, records: list[tuple[str, Any]], opened: Opened) -> Iterator[Found]:
     """The attempt of a session, and its sub-agents, which are none."""
-    main: list[tuple[int, dict[str, Any]]] = []
-    agents: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    main: list[tuple[str, dict[str, Any]]] = []
+    agents: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     of_uuid: dict[str, str] = {}
-    for number, record in records:
+    for place, record in records:
         if record.get("isSidechain") is not True and not record.get("parent_tool_use_id"):
-            main.append((number, record))
+            main.append((place, record))
             continue
         agent = as_text(record.get("agentId") or record.get("parent_tool_use_id"))
         uuid = as_text(record.get("uuid"))
         agent = agent or of_uuid.get(as_text(record.get("parentUuid")), uuid)
         of_uuid[uuid] = agent
-        agents.setdefault(agent, []).append((number, record))
+        agents.setdefault(agent, []).append((place, record))
     if any(r["type"] in ("user", "assistant") for _, r in main):
         yield from _attempt(session, main, records, opened)
     for agent, turns in agents.items():
@@ -153,8 +153,8 @@ def _attempts(session: str, records: list[tuple[int, Any]], opened: Opened) -> I
 
 def _attempt(
     session: str,
-    own: list[tuple[int, dict[str, Any]]],
-    family: list[tuple[int, Any]],
+    own: list[tuple[str, dict[str, Any]]],
+    family: list[tuple[str, Any]],
     opened: Opened,
     *,
     agent: str = "",
@@ -190,7 +190,7 @@ def _attempt(
         "models": ", ".join(sorted(turns.models)) if len(turns.models) > 1 else "",
     }
     yield new_attempt(
-        place=f"line {own[0][0]}",
+        place=own[0][0],
         namespace=PurePath(as_text(head.get("cwd")).replace("\\", "/")).name,
         question=turns.question(session),
         model=turns.models.most_common(1)[0][0] if turns.models else "",

@@ -93,9 +93,9 @@ class Langfuse:
                 yield set_aside(piece.place, "neither a trace nor an observation", as_said(piece.value))
             for own, part in parts:
                 size = piece.size // len(parts)
-                traces.add(own or f"#{piece.number}", piece.number, [piece.place, part], size)
-        for _, found in traces:
-            yield from _attempt(found[0][1][0], [part for _, (_, part) in found])
+                traces.add(own or f"#{piece.number}", piece.place, part, size)
+        for _, place, found in traces:
+            yield from _attempt(place, found)
 
 
 def _kind_of(record: dict[str, Any]) -> str:

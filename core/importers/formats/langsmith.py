@@ -28,11 +28,11 @@ from core.importers.attempt import (
     new_usage,
 )
 from core.importers.bundles import Bundles
-from core.importers.getting import as_dict, as_int, as_json, as_list, as_said, as_seen, as_text, at
-from core.importers.lines import records_of, set_aside
+from core.importers.getting import as_dict, as_int, as_list, as_said, as_seen, as_text, at
+from core.importers.lines import set_aside
 from core.importers.opened import Opened
 from core.importers.parquet import column_types
-from core.importers.parquet import rows_of as parquet_rows
+from core.importers.rows import pieces_of
 from core.importers.times import between, moment
 from core.importers.traces import (
     ModelCall,
@@ -69,34 +69,17 @@ class LangSmith:
 
     def read(self, opened: Opened) -> Iterator[Found]:
         traces = Bundles()
-        for number, place, size, record in _records(opened):
-            if isinstance(record, Aside):
-                yield record
+        for piece in pieces_of(opened):
+            if isinstance(piece, Aside):
+                yield piece
                 continue
-            runs = list(_runs_in(record))
+            runs = list(_runs_in(piece.value))
             if not runs:
-                yield set_aside(place, "no run: it has no type or no trace", as_said(record))
+                yield set_aside(piece.place, "no run: it has no type or no trace", as_said(piece.value))
             for run in runs:
-                traces.add(as_text(run["trace_id"]), number, [place, run], size // len(runs))
-        for own, found in traces:
-            yield _attempt(own, found[0][1][0], [run for _, (_, run) in found])
-
-
-def _records(opened: Opened) -> Iterator[tuple[int, str, int, Any]]:
-    """(number, place, size, record or aside) of everything that the file holds."""
-    if column_types(opened):
-        for row in parquet_rows(opened):
-            if isinstance(row, Aside):
-                yield 0, row.place, 0, row
-            else:
-                number, values = row
-                yield number, f"row {number}", len(repr(values)), as_json(values)
-        return
-    for piece in records_of(opened):
-        if isinstance(piece, Aside):
-            yield 0, piece.place, 0, piece
-        else:
-            yield piece.number, piece.place, piece.size, piece.value
+                traces.add(as_text(run["trace_id"]), piece.place, run, piece.size // len(runs))
+        for own, place, found in traces:
+            yield _attempt(own, place, found)
 
 
 def _runs_in(record: dict[str, Any], depth: int = _NESTED) -> Iterator[dict[str, Any]]:

@@ -66,13 +66,13 @@ class OpenAIAgents:
                 parts = [p for p in record["data"] if isinstance(p, dict) and _kind_of(p)]
                 for part in parts:
                     size = piece.size // len(parts)
-                    traces.add(_trace_of(part), piece.number, [piece.place, part], size)
+                    traces.add(_trace_of(part), piece.place, part, size)
             elif kind:
-                traces.add(_trace_of(record), piece.number, [piece.place, record], piece.size)
+                traces.add(_trace_of(record), piece.place, record, piece.size)
             else:
                 yield set_aside(piece.place, "neither a trace nor a span", as_said(record))
-        for own, found in traces:
-            yield from _of_trace(own, found[0][1][0], [part for _, (_, part) in found])
+        for own, place, parts in traces:
+            yield from _of_trace(own, place, parts)
 
 
 def _kind_of(record: dict[str, Any]) -> str:

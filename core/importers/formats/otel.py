@@ -31,11 +31,11 @@ from core.importers.attempt import (
     new_usage,
 )
 from core.importers.bundles import Bundles
-from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_said, as_seen, as_text
-from core.importers.lines import Piece, records_of, set_aside
+from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text
+from core.importers.lines import set_aside
 from core.importers.opened import Opened
 from core.importers.parquet import column_types
-from core.importers.parquet import rows_of as parquet_rows
+from core.importers.rows import pieces_of
 from core.importers.spans import Attributes, Span, restored, spans_in
 from core.importers.times import between
 from core.importers.traces import (
@@ -93,35 +93,20 @@ class OpenTelemetry:
         return any(_role_of(s) or s.attributes.first("gen_ai") is not None for s in spans)
 
     def read(self, opened: Opened) -> Iterator[Found]:
-        traces, places = Bundles(), dict[str, str]()
-        for piece in _records(opened):
+        traces = Bundles()
+        for piece in pieces_of(opened):
             if isinstance(piece, Aside):
                 yield piece
                 continue
-            place, number, size, record = piece
-            parts = list(spans_in(record))
+            parts = list(spans_in(piece.value))
             if None in parts:
-                yield set_aside(place, "no span: it has no ids or no attributes", as_said(record))
+                yield set_aside(piece.place, "no span: it has no ids or no attributes", as_said(piece.value))
             for span in parts:
                 if span is not None:
-                    places.setdefault(span.trace, place)
-                    traces.add(span.trace, number, span, size // len(parts))
-        for trace, found in traces:
-            spans = [s if isinstance(s, Span) else restored(s) for _, s in found]
-            yield _attempt(places.pop(trace), list({s.own: s for s in spans}.values()))
-
-
-def _records(opened: Opened) -> Iterator[Piece | Aside]:
-    """Everything that the file holds."""
-    if not column_types(opened):
-        yield from records_of(opened)
-        return
-    for row in parquet_rows(opened):
-        if isinstance(row, Aside):
-            yield row
-        else:
-            number, values = row
-            yield Piece(f"row {number}", number, len(repr(values)), as_dict(as_json(values)))
+                    traces.add(span.trace, piece.place, span, piece.size // len(parts))
+        for _, place, found in traces:
+            spans = [s if isinstance(s, Span) else restored(s) for s in found]
+            yield _attempt(place, list({s.own: s for s in spans}.values()))
 
 
 def _role_of(span: Span) -> str:
