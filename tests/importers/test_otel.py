@@ -285,6 +285,14 @@ def test_a_root_that_failed_is_an_infrastructure_error(tmp_path: Path) -> None:
     assert only(tmp_path, otlp(spans)).error == "connection reset"
 
 
+@pytest.mark.parametrize("parent", ["", None, 0, "0000000000000000", "0x0000000000000000"])
+def test_zeros_are_no_parent(tmp_path: Path, parent: Any) -> None:
+    spans = trace(1, "newest")
+    root = next(s for s in spans if s["spanId"] == "root")
+    root |= {"parentSpanId": parent, "status": {"code": 2, "message": "the provider was overloaded"}}
+    assert only(tmp_path, otlp(spans)).error == "the provider was overloaded"
+
+
 def test_a_call_within_a_call_counts_once_and_a_judge_s_not_at_all(tmp_path: Path) -> None:
     spans = trace(0)
     inner = {**spans[0], "spanId": "inner", "parentSpanId": "last"}
