@@ -133,7 +133,7 @@ def spans_in(record: Mapping[str, Any]) -> Iterator[Span | None]:
 
 def _of_otlp(resource: dict[str, Any]) -> Iterator[Span | None]:
     about = at(resource, "resource", "attributes")
-    service = as_text(_pairs(about).get("service.name")) if about else ""
+    service = as_text(Attributes(_pairs(about)).first("service.name")) if about else ""
     for key in _SCOPES:
         for scope in as_list(resource.get(key)):
             for raw in as_list(as_dict(scope).get("spans")):
@@ -179,23 +179,22 @@ def _of_record(record: Mapping[str, Any]) -> Span | None:
 
 def _span(record: Mapping[str, Any], attributes: dict[str, Any], service: str = "") -> Span | None:
     """A span with these attributes; None for what has no ids."""
-    of, context = record.get, record.get("context")
-    ids = context.get if isinstance(context, dict) else of
-    own = _id(ids("span_id") or ids("spanId") or of("spanId") or of("span_id") or of("context.span_id"))
-    trace = _id(
-        ids("trace_id") or ids("traceId") or of("traceId") or of("trace_id") or of("context.trace_id")
-    )
+    of = record.get
+    own = _id(of("spanId")) or _id_under(record, "span_id", "spanId", "context.span_id")
+    trace = _id(of("traceId")) or _id_under(record, "trace_id", "traceId", "context.trace_id")
     if not own or not trace:
         return None
-    parent = _id(of("parentSpanId") or of("parent_id") or of("parent_span_id") or at(of("parent"), "span_id"))
+    parent = _id(of("parentSpanId")) or _id(of("parent_id")) or _id(of("parent_span_id"))
+    parent = parent or _id(at(of("parent"), "span_id"))
     failed, error = _status_of(record)
     events = _events_in(listed) if (listed := of("events")) else ()
     if failed and not error:
         error = next((as_text(told.first("exception.message")) for n, told in events if n == "exception"), "")
-    begun = moment(
-        of("startTimeUnixNano") or of("start_time_unix_nano") or of("start_time") or of("startTime")
-    )
-    ended = moment(of("endTimeUnixNano") or of("end_time_unix_nano") or of("end_time") or of("endTime"))
+    begun, ended = moment(of("startTimeUnixNano")), moment(of("endTimeUnixNano"))
+    if begun is None:
+        begun = _time(record, "start_time_unix_nano", "start_time", "startTime")
+    if ended is None:
+        ended = _time(record, "end_time_unix_nano", "end_time", "endTime")
     name, told = as_text(of("name")), Attributes(attributes)
     return Span(trace, own, parent, name, begun, ended, failed, error, told, events, service)
 
@@ -207,6 +206,16 @@ def _id(given: Any) -> str:
         return text
     text = text.removeprefix("0x")
     return text if len(text) < 8 or text.strip("0") else ""
+
+
+def _id_under(record: Mapping[str, Any], *keys: str) -> str:
+    """The first id under one of these keys, in the span's context or in the span."""
+    holders = (as_dict(record.get("context")), record)
+    return next((found for holder in holders for key in keys if (found := _id(holder.get(key)))), "")
+
+
+def _time(record: Mapping[str, Any], *keys: str) -> float | None:
+    return next((found for key in keys if (found := moment(record.get(key))) is not None), None)
 
 
 def _attributes_of(record: Mapping[str, Any]) -> dict[str, Any] | None:

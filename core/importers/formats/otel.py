@@ -112,8 +112,8 @@ class OpenTelemetry:
 def _role_of(span: Span) -> str:
     """What a span is: "model", "tool", "agent", "judge", or "" for everything else."""
     first = span.attributes.first
-    if kind := first("openinference.span.kind"):
-        return _KINDS.get(as_text(kind).upper(), "")
+    if kind := as_text(first("openinference.span.kind")):
+        return _KINDS.get(kind.upper(), "")
     operation, kind = as_text(first("gen_ai.operation.name")).lower(), first("traceloop.span.kind")
     if operation == "execute_tool" or kind == "tool":
         return "tool"
