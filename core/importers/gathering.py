@@ -40,7 +40,7 @@ from core.reward import RECORDED
 from core.rollout import Step
 from core.store.database import Row
 from core.store.recorded import Earlier
-from core.store.spool import FAULTS, Fate, Spool
+from core.store.spool import FAULTS, Fate, Spool, Twin
 
 CHUNK = 2**20
 SMALL_FILES = 100
@@ -143,6 +143,8 @@ class _Became(NamedTuple):
     """It is known by its id, and goes on from what is here."""
     earlier: Earlier | None = None
     """What is here under its id, where that says something else."""
+    twin: Twin | None = None
+    """What was read under its id, where that says something else."""
 
 
 class Gathering:
@@ -279,6 +281,10 @@ class Gathering:
         masked = attempt
         if became.fate in ("new", "conflict") and self._masker is not None:
             masked = self._masker.mask(attempt)
+        if became.twin is not None:
+            became = self._beside(became, became.twin, masked, placed.task, number) or self._becomes(
+                attempt, placed
+            )
         if became.earlier is not None:
             became = self._against(became, became.earlier, masked, placed, number)
         if became.fate == "conflict":
@@ -320,6 +326,22 @@ class Gathering:
             if there is not None:
                 return _Became("known", there, changed=True)
         return became
+
+    def _beside(self, became: _Became, twin: Twin, masked: Attempt, task: str, number: int) -> _Became | None:
+        """What becomes of an attempt of whose id another state was read.
+
+        None where it is the later of the two states: the other one does not count any more.
+        """
+        there = Attempt.model_validate_json(self._spool.body(twin.seq))
+        now = Attempt.model_validate_json(masked.model_dump_json())
+        if goes_on(now.trajectory, there.trajectory) or _tells_as_much(now, there):
+            return _Became("duplicate")
+        later = goes_on(there.trajectory, now.trajectory) and task == twin.task
+        if not later and not _tells_as_much(there, now):
+            return became
+        self._spool.supersede(twin.seq)
+        self._spool.remark(number, "An attempt was read in an earlier state, too; the later one is taken.")
+        return None
 
     def _against(
         self, became: _Became, earlier: Earlier, masked: Attempt, placed: _Placed, number: int
@@ -371,10 +393,12 @@ class Gathering:
     def _fate(self, attempt: Attempt, placed: _Placed) -> _Became:
         if not attempt.ends:
             return _Became("child")
-        if self._spool.place_of(placed.known_as, attempt.own_id) is not None:
+        if self._spool.has(placed.known_as):
             return _Became("duplicate")
         if rollout := self._here.rollout_of(placed.known_as):
             return _Became("known", rollout)
+        if attempt.own_id is not None and (twin := self._spool.twin(attempt.own_id)):
+            return _Became("conflict", why=f"another state of it is at {twin.place}", twin=twin)
         if attempt.own_id is not None and (earlier := self._here.of_id(attempt.own_id)):
             rollout = earlier.rollout.id
             why = f"it is in the workspace as {rollout}, in another state; that one stays"
@@ -397,6 +421,13 @@ class Gathering:
         counts = Counter(self._spool.fact("masked") or {}) + self._masker.counts
         self._spool.set_fact("masked", dict(counts))
         self._masker.counts.clear()
+
+
+def _tells_as_much(one: Attempt, other: Attempt) -> bool:
+    """Whether another record of an attempt tells the same, and all scores that the one has."""
+    known = {name: seen.value for name, seen in other.scores.items()}
+    told = all(seen.value is None or known.get(name) == seen.value for name, seen in one.scores.items())
+    return told and (one.trajectory, one.error) == (other.trajectory, other.error)
 
 
 def _row(attempt: Attempt, placed: _Placed, became: _Became) -> Row:

@@ -86,6 +86,16 @@ class Block(NamedTuple):
     attempts: int
 
 
+class Twin(NamedTuple):
+    """An attempt that was read under the same id of its own."""
+
+    seq: int
+    place: str
+    """For people, with its file."""
+    task: str
+    """Key of its task."""
+
+
 FAULTS = (sqlite3.Error,)
 """What a spool raises where it cannot be written (a full disk, say): never the fault of a record."""
 
@@ -213,7 +223,8 @@ class Spool:
             scores: name, number, whether the number is our reading of a word.
             body: the attempt as JSON; None where it is not wanted any more.
         """
-        packed = zlib.compress(body.encode(), 1) if body is not None and self.keeps else None
+        compared = self.keeps or attempt["own_id"] is not None
+        packed = zlib.compress(body.encode(), 1) if body is not None and compared else None
         row = {**attempt, "size": len(body or ""), "body": packed}
         seq = self._insert("attempts", row)
         self._bytes += len(packed or b"")
@@ -234,14 +245,27 @@ class Spool:
         """How often a content was read in a file."""
         return self._count("SELECT count(*) FROM attempts WHERE content = ? AND file = ?", content, file)
 
-    def place_of(self, identity: str, own_id: str | None) -> str | None:
-        """Where the same attempt stands among what was read; None where it does not."""
-        row = self._row(
-            "SELECT place FROM attempts WHERE identity = ? AND fate <> 'conflict' LIMIT 1", identity
+    def has(self, identity: str) -> bool:
+        """Whether the same attempt is among what was read."""
+        found = self._row(
+            "SELECT 1 AS there FROM attempts WHERE identity = ? AND (fate <> 'conflict' OR own_id IS NOT NULL)"
+            " LIMIT 1",
+            identity,
         )
-        if row is None and own_id is not None:
-            row = self._row("SELECT place FROM attempts WHERE own_id = ? LIMIT 1", own_id)
-        return row["place"] if row else None
+        return found is not None
+
+    def twin(self, own_id: str) -> Twin | None:
+        """What stands for an attempt's own id among what was read; None where nothing new does."""
+        row = self._row(
+            "SELECT seq, place, task, files.name FROM attempts JOIN files ON number = file WHERE own_id = ?"
+            " AND body IS NOT NULL AND fate IN ('new', 'known') ORDER BY seq DESC LIMIT 1",
+            own_id,
+        )
+        return Twin(row["seq"], f"{row['place']} of {row['name']}", row["task"]) if row else None
+
+    def supersede(self, seq: int) -> None:
+        """An attempt is an earlier state of another one that was read: it counts as repeated."""
+        self._execute("UPDATE attempts SET fate = 'duplicate', went_on = 0 WHERE seq = ?", seq)
 
     def place_of_number(self, group: str, scope: str, repeat: int) -> str | None:
         """Where the attempt of a number stands among what was read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,61 @@ def test_a_session_that_went_on_is_known_afterwards_and_so_is_its_earlier_state(
         assert (report.nothing_new, report.known, report.went_on, report.conflicts) == (True, 1, 0, 0)
     assert workspace.store.dump() == before
     assert workspace.store.events.newest(100) == events
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        [session("one"), session("one", "two"), session("one", "two", "three", reward=1.0)],
+        [session("one", "two", "three"), session("one", "two", "three", reward=1.0)],
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_of_several_states_of_a_session_in_one_import_the_last_one_comes_in(
+    workspace: Workspace, tmp_path: Path, states: list[dict[str, Any]], seed: int
+) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    random.Random(seed).shuffle(order := list(states))
+    for number, state in enumerate(order):
+        write(folder / f"{number}.jsonl", state)
+    seen = look(workspace.store, [folder], ImportOptions(), lambda *_: None)
+    report = bring(workspace, folder)
+    for told in (seen, report):
+        assert (told.added, told.duplicates, told.conflicts) == (1, len(states) - 1, 0)
+    (one,) = rollouts(workspace, report)
+    assert (len(one.trajectory.messages), one.reward) == (3, 1.0)
+    assert bring(workspace, folder).nothing_new
+
+
+def test_states_of_a_known_session_bring_the_last_one(workspace: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    first = bring(workspace, write(folder / "a.jsonl", session("one")))
+    write(folder / "b.jsonl", session("one", "two", "three"))
+    write(folder / "c.jsonl", session("one", "two"))
+    report = bring(workspace, folder)
+    assert (report.added, report.went_on, report.conflicts) == (0, 1, 0)
+    (one,) = rollouts(workspace, first)
+    assert len(one.trajectory.messages) == 3
+    assert bring(workspace, folder).nothing_new
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        session("another beginning"),
+        session("one", "two", task="t2"),
+        session("one", reward=0.5),
+        session("one", error="it crashed"),
+    ],
+)
+def test_two_states_that_contradict_each_other_are_told(
+    workspace: Workspace, tmp_path: Path, other: dict[str, Any]
+) -> None:
+    report = bring(workspace, write(tmp_path / "a.jsonl", session("one", reward=1.0), other))
+    assert (report.added, report.duplicates, report.conflicts) == (1, 0, 1)
+    assert report.set_aside[0].reason == "another state of it is at line 1 of a.jsonl"
 
 
 @pytest.mark.parametrize(
