@@ -358,6 +358,8 @@ class _Reader:
     def _message(self, item: dict[str, Any]) -> None:
         role = _role_of(item)
         content = item.get("content") or item.get("parts") or _first(item, _CONTENTS)
+        if isinstance(content, dict) and _kind(content) in _BLOCKS:
+            content = [content]
         kinds = _kinds_of(content) if isinstance(content, list) else []
         if role == "assistant":
             self._assistant(item, content, kinds)

@@ -14,7 +14,7 @@ from core.importers.getting import as_said
 from core.importers.json_stream import not_utf8_in
 from core.importers.json_text import parsed
 from core.importers.lines import is_list, objects_of, set_aside
-from core.importers.opened import RECORDS, Opened
+from core.importers.opened import RECORDS, Opened, SeveralValuesError
 
 MAX_BESIDE = 200_000_000
 """Bytes of a neighbouring file that is read; a larger one counts as not there."""
@@ -35,13 +35,13 @@ def documents_of(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Docume
         InputError: the file is one JSON value and cannot be read.
     """
     if is_list(opened) or _has_lines(opened, fits):
-        for line in objects_of(opened):
-            if isinstance(line, Aside):
-                yield line
-            else:
-                yield from _fitting(line.place, line.value, fits)
+        yield from _several(opened, fits)
         return
-    value = opened.whole
+    try:
+        value = opened.whole
+    except SeveralValuesError:
+        yield from _several(opened, fits)
+        return
     if opened.not_utf8 and not_utf8_in(value):
         yield set_aside("the file", "bytes of it are not UTF-8", as_said(value))
     else:
@@ -74,6 +74,14 @@ def whole_of(opened: Opened | None) -> Any:
         return opened.whole if opened is not None else None
     except InputError:
         return None
+
+
+def _several(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:
+    for piece in objects_of(opened):
+        if isinstance(piece, Aside):
+            yield piece
+        else:
+            yield from _fitting(piece.place, piece.value, fits)
 
 
 def _fitting(place: str, value: Any, fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:

@@ -179,7 +179,9 @@ class Gathering:
         Raises:
             InputError: there is no such file, an archive cannot be unpacked, or the format that was named is none.
         """
-        for found in located(paths, scratch, self._format_of):
+        for found in located(
+            paths, scratch, recognised
+        ):  # a format that was named is of what an archive holds
             if isinstance(found, FileRead):
                 self._spool.left(found.name, kept_name(printable(found.name)), found.became, found.reason)
             else:

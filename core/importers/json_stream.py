@@ -47,7 +47,8 @@ class JsonStream:
     def __init__(self, stream: IO[bytes]) -> None:
         self.not_utf8 = 0
         """Bytes that are not UTF-8, as far as was read; they stand in the text as half surrogates."""
-        self._stream = stream
+        self._read1: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+        """Reads what can be had, so that nothing is lost of what comes before a damage."""
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
         self._text = ""
         self._at = 0
@@ -102,6 +103,10 @@ class JsonStream:
                 if self.kind() != ",":
                     break
                 self._take(",")
+                if self.kind() == "]":
+                    raise ValueError(
+                        f"its JSON is damaged at character {self.position}: nothing follows the comma"
+                    )
         self._take("]")
 
     def value(self) -> Any:
@@ -189,10 +194,7 @@ class JsonStream:
             return False
         if held > MAX_VALUE:
             raise ValueError(f"one value of it has more than {MAX_VALUE:,} characters")
-        try:
-            data = self._stream.read(max(CHUNK, held))
-        except (OSError, EOFError, zlib.error) as e:
-            raise ValueError("its compression is damaged, or ends in the middle") from e
+        data = self._read(max(CHUNK, held))
         self._ended = not data
         text = self._decode(data, final=self._ended)
         if self._ended and not text:
@@ -203,3 +205,15 @@ class JsonStream:
         self._text = self._text[self._at :] + text
         self._at = 0
         return True
+
+    def _read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end; where a compression is damaged, all that comes before the damage."""
+        parts = list[bytes]()
+        try:
+            while size > 0 and (part := self._read1(size)):
+                parts.append(part)
+                size -= len(part)
+        except (OSError, EOFError, zlib.error) as e:
+            if not parts:
+                raise ValueError("its compression is damaged, or ends in the middle") from e
+        return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +12,7 @@ from core.errors import InputError
 from core.importers.attempt import Aside
 from core.importers.json_stream import JsonStream, not_utf8_in
 from core.importers.json_text import parsed
-from core.importers.opened import RECORDS, Opened
+from core.importers.opened import RECORDS, Opened, SeveralValuesError
 from core.importers.source import MAX_RAW, rejected
 
 _ALONE = re.compile(rb"\{\s*(?:\n|\Z)")
@@ -50,7 +51,7 @@ def is_list(opened: Opened) -> bool:
 
 def _start_of(opened: Opened) -> bytes:
     """The head of a file, from where its text begins."""
-    return opened.head.lstrip(b" \t\r\n\xef\xbb\xbf")
+    return opened.head.removeprefix(codecs.BOM_UTF8).lstrip()
 
 
 def _on_lines(opened: Opened) -> Iterator[Piece | Aside]:
@@ -88,14 +89,19 @@ def records_of(opened: Opened) -> Iterator[Piece | Aside]:
 def _has_lines(head: bytes) -> bool:
     """Whether a file begins with objects on lines of their own (the first may be damaged).
 
-    In a list whose members stand on lines of their own only the last has no comma after it: "]" follows. A list that
-    is a line is none that is damaged.
+    In a list whose members stand on lines of their own only the last has no comma after it, nor before the next one:
+    "]" follows. A list that is a line is none that is damaged.
     """
-    for number, (line, after) in enumerate(pairwise((*_first_lines(head), b""))):
-        if number == 0 and line[:1] == b"[" and _is_json(line):
-            return False
-        if line[:1] == b"{" and _is_json(line):
-            return after.lstrip()[:1] != b"]"
+    lines = [line for line in map(bytes.strip, _first_lines(head)) if line]
+    in_list = lines[:1] == [b"["]
+    if lines and lines[0][:1] == b"[" and _is_json(lines[0]):
+        return False
+    for line, after in pairwise((*lines, b"")):
+        if line[:1] == b"{":
+            if in_list and line.endswith(b","):
+                return False
+            if _is_json(line):
+                return after[:1] not in (b"]", b",")
     return False
 
 
@@ -158,7 +164,12 @@ def _places(stream: JsonStream) -> Iterator[int]:
 
 
 def _whole(opened: Opened) -> Iterator[Piece | Aside]:
-    value = opened.whole
+    """The object that a file is; or several, each over many lines."""
+    try:
+        value = opened.whole
+    except SeveralValuesError:
+        yield from _members(opened)
+        return
     if opened.not_utf8:
         yield set_aside("line 1", "bytes of it are not UTF-8", repr(value)[:MAX_RAW])
     elif isinstance(value, dict):

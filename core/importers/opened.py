@@ -88,6 +88,10 @@ class _AsUtf8(io.RawIOBase):
         return len(taken)
 
 
+class SeveralValuesError(InputError):
+    """A file holds more than one JSON value."""
+
+
 class Opened:
     """One file of recorded rollouts. Gzip is unpacked on the way; `path` is the file on disk."""
 
@@ -192,6 +196,10 @@ class Opened:
         try:
             return json.loads(text)
         except json.JSONDecodeError as e:
+            if e.msg == "Extra data":
+                raise SeveralValuesError(
+                    f"{self.name} is not one JSON value: something follows in line {e.lineno}."
+                ) from e
             what = (
                 "is cut off: its JSON ends in the middle"
                 if is_cut_off(e)
@@ -282,8 +290,8 @@ def _records(opened: Opened) -> list[Any]:
     if text[:1] == "[" and (members := _members(text)):
         return members
     lines = _on_lines(text)
-    if text[:1] == "{" and not any(isinstance(line, dict) for line in lines) and (found := _object(opened)):
-        return [found]
+    if text[:1] == "{" and not any(isinstance(line, dict) for line in lines):
+        return _objects(opened) or lines
     return lines
 
 
@@ -313,16 +321,20 @@ def _members(text: str) -> list[Any]:
     return members
 
 
-def _object(opened: Opened) -> Any:
-    """The object that a file is; of a large one, or one that is cut off, its outline: lists have no more than `RECORDS`
-    members in it.
+def _objects(opened: Opened) -> list[Any]:
+    """The object that a file is, or the first ones where several follow each other; of a large one, or one that is cut
+    off, its outline: lists have no more than `RECORDS` members in it.
     """
     try:
         with opened.stream() as file:
             small = len(file.read(SMALL + 1)) <= SMALL
         if small:
-            return opened.whole
+            return [opened.whole]
     except (*DAMAGED, InputError):
         pass
+    found: list[Any] = []
     with opened.stream() as file:
-        return JsonStream(file).outline(RECORDS)
+        stream = JsonStream(file)
+        while len(found) < RECORDS and isinstance(part := stream.outline(RECORDS), dict):
+            found.append(part)
+    return found

@@ -105,6 +105,11 @@ def _outputs(read: Conversation) -> list[str]:
     return [step.output for step in read.steps]
 
 
+def test_a_block_that_is_not_in_a_list_is_one() -> None:
+    bare = [{**m, "content": m["content"][0]} for m in BLOCKS]
+    assert conversation(bare) == conversation(BLOCKS)
+
+
 def test_parallel_calls_share_a_turn_and_the_next_one_has_another() -> None:
     read = conversation(
         [_calls("a", "b"), _result("1", "a"), _result("2", "b"), _calls("c"), _result("3", "c")]

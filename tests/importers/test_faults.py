@@ -174,6 +174,17 @@ def test_compression_that_is_cut_off_loses_nothing_that_came_before(name: str, t
         assert report.set_aside_total + sum(bool(f.reason) for f in report.files) > 0
 
 
+@pytest.mark.parametrize("name", ["tau_bench", "messages", "otel"])
+def test_of_a_compressed_list_whose_end_is_missing_all_that_was_packed_is_read(
+    name: str, tmp_path: Path
+) -> None:
+    path, _ = made(name, tmp_path)
+    whole, lines = seen(path), path.read_text().splitlines()
+    path.write_bytes(gzip.compress(("[\n" + ",\n".join(lines) + "\n]").encode())[:-8])  # without its checksum
+    report = seen(path)
+    assert (report.added, report.set_aside_total) == (whole.added, whole.set_aside_total + 1)
+
+
 @by_lines
 @pytest.mark.parametrize("junk", [b'{"oops": ', b"Killed by signal 9", b'{"a": "\xff\xfe"}', b"\x00\x01\x02"])
 def test_garbage_between_the_records_is_set_aside_alone(name: str, junk: bytes, tmp_path: Path) -> None:
@@ -237,7 +248,7 @@ def test_a_list_of_the_records_reads_as_their_lines(name: str, indent: int | Non
     assert seen(path) == plain
 
 
-@pytest.mark.parametrize("name", ["bfcl", "nemo_gym", "verifiers_legacy", "verifiers_v1", "verl"])
+@by_lines
 def test_records_that_are_spread_over_lines_read_as_if_each_had_its_own(name: str, tmp_path: Path) -> None:
     path, _ = made(name, tmp_path)
     plain, records = seen(path), [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -287,6 +298,42 @@ IN_LISTS = ["tau_bench", "langfuse", "otel", "openai_agents", "messages", "nemo_
 
 
 @pytest.mark.parametrize("name", IN_LISTS)
+@pytest.mark.parametrize(
+    ("start", "between", "end"),
+    [
+        ("[\n", "\n,", "\n]"),
+        ("[\n", ",\n", "\n\n]\n"),
+        ("\n\n[\n\n", ",\n\n", "\n]"),
+        ("[", ",\n", "]"),
+    ],
+)
+def test_a_list_reads_the_same_however_its_members_stand_on_lines(
+    name: str, start: str, between: str, end: str, tmp_path: Path
+) -> None:
+    path, _ = made(name, tmp_path)
+    plain, lines = seen(path), path.read_text().splitlines()
+    path.write_text(start + between.join(lines) + end)
+    assert seen(path) == plain
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [("", "its JSON is cut off: it ends in the middle"), (",\n]", "nothing follows the comma")],
+)
+def test_of_a_list_that_ends_badly_after_a_member_all_members_are_read(
+    name: str, end: str, reason: str, tmp_path: Path
+) -> None:
+    path, _ = made(name, tmp_path)
+    plain, lines = seen(path), path.read_text().splitlines()
+    path.write_text("[\n" + ",\n".join(lines) + end)
+    report = seen(path)
+    assert (report.added, report.steps) == (plain.added, plain.steps)
+    assert report.set_aside_total == plain.set_aside_total + 1
+    assert reason in report.set_aside[-1].reason
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
 @pytest.mark.parametrize("junk", [b"", b"\0" * 600, b'{"a": 1}', b", 3"])
 def test_what_follows_a_list_is_read_or_set_aside(name: str, junk: bytes, tmp_path: Path) -> None:
     path, _ = made(name, tmp_path)
@@ -331,7 +378,7 @@ def test_lines_in_another_encoding_are_told_as_such(name: str, tmp_path: Path) -
     [
         ('{"a": {"b": [1, 2', "it is cut off: its JSON ends in the middle"),
         ('{"a": ' + "[" * 5_000 + "]" * 5_000 + "}", "it holds JSON that is nested too deeply"),
-        ('{"a": 1} {"b": 2}', "it is no JSON: Extra data in line 1"),
+        ('{"a": 1} oops', "it is not one JSON value: something follows in line 1"),
     ],
 )
 def test_a_file_that_no_format_knows_since_it_is_damaged_says_so(

@@ -689,12 +689,14 @@ def row(trial: int, question: str = "q") -> str:
     )
 
 
-def test_an_archive_whose_files_are_not_compressed_is_an_archive(
-    workspace: Workspace, tmp_path: Path
+@pytest.mark.parametrize("format", [None, "messages"])
+@pytest.mark.parametrize("packed", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_an_archive_is_unpacked_whether_or_not_it_is_compressed_or_its_format_named(
+    workspace: Workspace, tmp_path: Path, packed: int, format: str | None
 ) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", packed) as archive:
         archive.writestr("deep/b.jsonl", "".join(f"{row(trial)}\n" for trial in range(4)))
-    report = bring(workspace, tmp_path / "a.zip")
+    report = bring(workspace, tmp_path / "a.zip", format=format)
     assert ([f.name for f in report.files], report.scored) == (["a.zip/deep/b.jsonl"], 4)
     assert report.set_aside == ()
 

@@ -174,6 +174,15 @@ def test_attempts_of_one_id_and_different_numbers_share_the_question_although_us
     assert any("as those of simulated users do" in text for text in remarks_of(FORM, path))
 
 
+def test_records_that_are_there_twice_have_the_same_question_both_times(tmp_path: Path) -> None:
+    rows = []
+    for trial, hello in ((0, "Hi!"), (1, "Hello, I want to fly.")):
+        row = line(1, trial, 1.0)
+        row["messages"][1]["content"] = hello
+        rows += [row, row]
+    assert [a.question for a in attempts_of(FORM, _jsonl(tmp_path, *rows))] == ["Hi!"] * 4
+
+
 def test_an_id_with_another_system_prompt_is_another_task(tmp_path: Path) -> None:
     airline, retail = line(0, 0, 1.0), line(0, 1, 1.0)
     retail["messages"][0]["content"] = "Help the customer of a shop."

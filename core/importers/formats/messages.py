@@ -158,7 +158,8 @@ class _Tasks:
     def __init__(self, fields: Fields) -> None:
         self._asked = "question" in fields.paths or "question" in fields.fixed
         self._first: dict[tuple[str, ...], str] = {}
-        self._taken: set[int] = set()
+        self._taken: dict[int, int] = {}
+        """Number -> hash of the question that stands under it: a record that is there twice is one attempt."""
         self._size = 0
         self._other = False
 
@@ -167,9 +168,10 @@ class _Tasks:
             return found
         task = (found.namespace, found.task_id, found.system)
         number = hash((*task, found.model, found.agent, found.run, found.repeat))
-        if number in self._taken or self._size > MAX_QUESTIONS:
+        own = hash(found.question)
+        if self._taken.get(number, own) != own or self._size > MAX_QUESTIONS:
             return found
-        self._taken.add(number)
+        self._taken[number] = own
         first = self._first.setdefault(task, found.question)
         self._size += len(found.question) + len(found.system)
         if first == found.question:
