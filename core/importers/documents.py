@@ -13,7 +13,7 @@ from core.importers.attempt import Aside
 from core.importers.getting import as_said
 from core.importers.json_stream import not_utf8_in
 from core.importers.json_text import parsed
-from core.importers.lines import is_list, objects_of, set_aside
+from core.importers.lines import Piece, is_list, members_of, objects_of, set_aside
 from core.importers.opened import RECORDS, Opened, SeveralValuesError
 
 MAX_BESIDE = 200_000_000
@@ -35,12 +35,12 @@ def documents_of(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Docume
         InputError: the file is one JSON value and cannot be read.
     """
     if is_list(opened) or _has_lines(opened, fits):
-        yield from _several(opened, fits)
+        yield from _several(objects_of(opened), fits)
         return
     try:
         value = opened.whole
     except SeveralValuesError:
-        yield from _several(opened, fits)
+        yield from _several(members_of(opened), fits)
         return
     if opened.not_utf8 and not_utf8_in(value):
         yield set_aside("the file", "bytes of it are not UTF-8", as_said(value))
@@ -76,8 +76,8 @@ def whole_of(opened: Opened | None) -> Any:
         return None
 
 
-def _several(opened: Opened, fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:
-    for piece in objects_of(opened):
+def _several(pieces: Iterator[Piece | Aside], fits: Callable[[Any], bool]) -> Iterator[Document | Aside]:
+    for piece in pieces:
         if isinstance(piece, Aside):
             yield piece
         else:

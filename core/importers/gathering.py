@@ -283,10 +283,38 @@ class Gathering:
         masked = attempt
         if became.fate in ("new", "conflict") and self._masker is not None:
             masked = self._masker.mask(attempt)
-        if became.twin is not None:
-            became = self._beside(became, became.twin, masked, placed.task, number) or self._becomes(
-                attempt, placed
-            )
+        if became.twin is None:
+            self._keep(attempt, masked, placed, became, opened, form, number)
+            return
+        beside = self._beside(became, became.twin, masked, placed.task)
+        if isinstance(beside, _Became):
+            self._keep(attempt, masked, placed, beside, opened, form, number)
+            return
+        self._spool.supersede(became.twin.seq, number)
+        fate: Fate = "conflict"
+        try:
+            attempt, masked = _with_scores_of(attempt, beside), _with_scores_of(masked, beside)
+            fate = self._keep(attempt, masked, placed, self._becomes(attempt, placed), opened, form, number)
+        finally:
+            if fate == "conflict":  # or it could not be kept at all: then the earlier state stands
+                self._spool.revive(became.twin.seq)
+        self._spool.remark(
+            number,
+            "An attempt was read in an earlier state, too; the later one is taken, with the scores that only the "
+            "earlier one has.",
+        )
+
+    def _keep(
+        self,
+        attempt: Attempt,
+        masked: Attempt,
+        placed: _Placed,
+        became: _Became,
+        opened: Opened,
+        form: TraceFormat,
+        number: int,
+    ) -> Fate:
+        """Keep an attempt with what becomes of it, which is told."""
         if became.earlier is not None:
             became = self._against(became, became.earlier, masked, placed, number)
         if became.fate == "conflict":
@@ -302,6 +330,7 @@ class Gathering:
         self._spool.add(
             row, scores, masked.model_dump_json() if became.fate == "new" or became.went_on else None
         )
+        return became.fate
 
     def _place(self, attempt: Attempt, opened: Opened, number: int) -> _Placed:
         options = self._options
@@ -329,21 +358,17 @@ class Gathering:
                 return _Became("known", there, changed=True)
         return became
 
-    def _beside(self, became: _Became, twin: Twin, masked: Attempt, task: str, number: int) -> _Became | None:
-        """What becomes of an attempt of whose id another state was read.
-
-        None where it is the later of the two states: the other one does not count any more.
-        """
+    def _beside(self, became: _Became, twin: Twin, masked: Attempt, task: str) -> _Became | Attempt:
+        """What becomes of an attempt of whose id another state was read; that one, where it is an earlier state."""
         there = Attempt.model_validate_json(self._spool.body(twin.seq))
         now = Attempt.model_validate_json(masked.model_dump_json())
-        if goes_on(now.trajectory, there.trajectory) or _tells_as_much(now, there):
-            return _Became("duplicate")
-        later = goes_on(there.trajectory, now.trajectory) and task == twin.task
-        if not later and not _tells_as_much(there, now):
+        if task != twin.task or (there.model and now.model and there.model != now.model):
             return became
-        self._spool.supersede(twin.seq)
-        self._spool.remark(number, "An attempt was read in an earlier state, too; the later one is taken.")
-        return None
+        if goes_on(now.trajectory, there.trajectory):
+            return _Became("duplicate") if _with_scores_of(there, now) is there else became
+        if _tells_as_much(now, there):
+            return _Became("duplicate")
+        return there if goes_on(there.trajectory, now.trajectory) or _tells_as_much(there, now) else became
 
     def _against(
         self, became: _Became, earlier: Earlier, masked: Attempt, placed: _Placed, number: int
@@ -354,8 +379,11 @@ class Gathering:
         scores = {name: seen.value for name, seen in masked.scores.items() if seen.value is not None}
         agree = all(scores.get(n) == value for n, value in earlier.scores.items() if value is not None)
         if now == there.trajectory:
-            same = agree and masked.error == there.error
-            return _Became("known", there.id, changed=True) if same else became
+            if masked.error != there.error:
+                return became
+            if all(earlier.scores.get(name) == value for name, value in scores.items()):
+                return _Became("known", there.id)  # it tells the same, or less
+            return _Became("known", there.id, changed=True) if agree else became
         if goes_on(now, there.trajectory):
             return _Became("known", there.id)
         if self._here.task_of(placed.task) != there.task_id or not goes_on(there.trajectory, now):
@@ -430,6 +458,15 @@ def _tells_as_much(one: Attempt, other: Attempt) -> bool:
     known = {name: seen.value for name, seen in other.scores.items()}
     told = all(seen.value is None or known.get(name) == seen.value for name, seen in one.scores.items())
     return told and (one.trajectory, one.error) == (other.trajectory, other.error)
+
+
+def _with_scores_of(later: Attempt, earlier: Attempt) -> Attempt:
+    """The later state of an attempt with the scores that only the earlier one has a number for."""
+    numbers = {name for name, seen in later.scores.items() if seen.value is not None}
+    kept = {n: seen for n, seen in earlier.scores.items() if seen.value is not None and n not in numbers}
+    if not kept:
+        return later
+    return later.model_copy(update={"scores": later.scores | kept, "reward": later.reward or earlier.reward})
 
 
 def _row(attempt: Attempt, placed: _Placed, became: _Became) -> Row:

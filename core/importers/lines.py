@@ -41,7 +41,7 @@ def objects_of(opened: Opened) -> Iterator[Piece | Aside]:
     """
     head = _start_of(opened)
     spread = head[:1] == b"[" or _ALONE.match(head) is not None
-    yield from _members(opened) if spread and not _has_lines(head) else _on_lines(opened)
+    yield from members_of(opened) if spread and not _has_lines(head) else _on_lines(opened)
 
 
 def is_list(opened: Opened) -> bool:
@@ -101,7 +101,7 @@ def _has_lines(head: bytes) -> bool:
             if in_list and line.endswith(b","):
                 return False
             if _is_json(line):
-                return after[:1] not in (b"]", b",")
+                return after[:1] != b"]" and not (in_list and after[:1] == b",")
     return False
 
 
@@ -134,7 +134,7 @@ def _has_long_lines(opened: Opened) -> bool:
         return False
 
 
-def _members(opened: Opened) -> Iterator[Piece | Aside]:
+def members_of(opened: Opened) -> Iterator[Piece | Aside]:
     """The members of a list, or of several, and objects that were written one after the other."""
     number, place = 0, "record 1"
     with opened.stream() as file:
@@ -168,7 +168,7 @@ def _whole(opened: Opened) -> Iterator[Piece | Aside]:
     try:
         value = opened.whole
     except SeveralValuesError:
-        yield from _members(opened)
+        yield from members_of(opened)
         return
     if opened.not_utf8:
         yield set_aside("line 1", "bytes of it are not UTF-8", repr(value)[:MAX_RAW])

@@ -18,7 +18,7 @@ from core.store.database import Row
 
 Fate = Literal["new", "known", "duplicate", "conflict", "child"]
 
-VERSION = 3
+VERSION = 4
 """Of the schema: a spool of another version is not gone on with."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -45,6 +45,9 @@ CREATE INDEX IF NOT EXISTS attempts_by_file ON attempts (file);
 CREATE INDEX IF NOT EXISTS attempts_by_identity ON attempts (identity);
 CREATE INDEX IF NOT EXISTS attempts_by_own_id ON attempts (own_id) WHERE own_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts (grp, scope, repeat);
+CREATE TABLE IF NOT EXISTS superseded (
+    seq INTEGER PRIMARY KEY, file INTEGER NOT NULL, fate TEXT NOT NULL, went_on INTEGER NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS scores (
     seq INTEGER NOT NULL, name TEXT NOT NULL, value REAL, guessed INTEGER NOT NULL, PRIMARY KEY (seq, name)
 ) STRICT, WITHOUT ROWID;
@@ -149,6 +152,8 @@ class Spool:
         return self._insert("files", values | {"became": "read"}), 0
 
     def _forget(self, file: int) -> None:
+        self._revive("file = ?", file)
+        self._execute("DELETE FROM superseded WHERE seq IN (SELECT seq FROM attempts WHERE file = ?)", file)
         self._execute("DELETE FROM scores WHERE seq IN (SELECT seq FROM attempts WHERE file = ?)", file)
         for table in ("attempts", "aside", "remarks"):
             self._execute(f"DELETE FROM {table} WHERE file = ?", file)
@@ -263,14 +268,34 @@ class Spool:
         )
         return Twin(row["seq"], f"{row['place']} of {row['name']}", row["task"]) if row else None
 
-    def supersede(self, seq: int) -> None:
-        """An attempt is an earlier state of another one that was read: it counts as repeated."""
+    def supersede(self, seq: int, file: int) -> None:
+        """An attempt is an earlier state of one in another (or the same) file: it counts as repeated, as long as that
+        file is what it is.
+        """
+        self._execute(
+            "INSERT OR REPLACE INTO superseded SELECT seq, ?, fate, went_on FROM attempts WHERE seq = ?",
+            file,
+            seq,
+        )
         self._execute("UPDATE attempts SET fate = 'duplicate', went_on = 0 WHERE seq = ?", seq)
+
+    def revive(self, seq: int) -> None:
+        """An attempt stands again as it did before it was superseded."""
+        self._revive("seq = ?", seq)
+
+    def _revive(self, which: str, *parameters: object) -> None:
+        self._execute(
+            "UPDATE attempts SET (fate, went_on) = (SELECT fate, went_on FROM superseded s WHERE s.seq = attempts.seq)"
+            f" WHERE seq IN (SELECT seq FROM superseded WHERE {which})",
+            *parameters,
+        )
+        self._execute(f"DELETE FROM superseded WHERE {which}", *parameters)
 
     def place_of_number(self, group: str, scope: str, repeat: int) -> str | None:
         """Where the attempt of a number stands among what was read."""
         row = self._row(
-            "SELECT place FROM attempts WHERE grp = ? AND scope = ? AND repeat = ? AND fate <> 'conflict' LIMIT 1",
+            "SELECT place FROM attempts WHERE grp = ? AND scope = ? AND repeat = ? AND fate IN ('new', 'known')"
+            " LIMIT 1",
             *(group, scope, repeat),
         )
         return row["place"] if row else None

@@ -256,6 +256,23 @@ def test_records_that_are_spread_over_lines_read_as_if_each_had_its_own(name: st
     assert seen(path) == plain
 
 
+@pytest.mark.parametrize("name", ["atif", "swe_agent", "messages"])
+def test_records_that_are_spread_over_lines_may_begin_beside_their_brace(name: str, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    plain, records = seen(path), [json.loads(line) for line in path.read_bytes().splitlines()]
+    path.write_text("\n".join(json.dumps(record, indent=2).replace("{\n", "{", 1) for record in records))
+    assert seen(path) == plain
+
+
+@by_lines
+def test_a_line_that_begins_with_a_comma_is_set_aside_alone(name: str, tmp_path: Path) -> None:
+    path, _ = made(name, tmp_path)
+    plain, lines = seen(path), path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], ", 1", *lines[1:]]))
+    report = seen(path)
+    assert (report.added, report.set_aside_total) == (plain.added, plain.set_aside_total + 1)
+
+
 @by_lines
 def test_a_first_line_that_was_cut_to_its_brace_is_set_aside_alone(name: str, tmp_path: Path) -> None:
     path, _ = made(name, tmp_path)

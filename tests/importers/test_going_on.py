@@ -13,9 +13,12 @@ from core.errors import InputError
 from core.experience import Add
 from core.importers import gathering
 from core.importers.formats import FORMATS
+from core.importers.gathering import Gathering, Nowhere
 from core.importers.going_on import goes_on
 from core.importers.report import ImportOptions
+from core.ports import silent
 from core.rollout import Message, Rollout, Step, Trajectory
+from core.store.spool import Spool
 from core.workspace import Workspace
 from core.workspace.bringing import look
 from core.workspace.intake import ImportReport
@@ -44,6 +47,16 @@ def session(
 
 def bring(workspace: Workspace, path: Path, **options: Any) -> ImportReport:
     return workspace.intake.add_rollouts([path], ImportOptions(**options), "ann")
+
+
+def read(spool: Spool, *paths: Path) -> None:
+    Gathering(spool, ImportOptions(), Nowhere(), silent).take(paths, paths[0].parent / "scratch")
+
+
+def states(spool: Spool) -> list[tuple[str, str]]:
+    """(file, fate) of all attempts."""
+    rows = spool.rows("SELECT name, fate FROM attempts JOIN files ON number = file ORDER BY name")
+    return [(row["name"], row["fate"]) for row in rows]
 
 
 def rollouts(workspace: Workspace, report: ImportReport) -> list[Rollout]:
@@ -96,6 +109,7 @@ def test_a_session_that_went_on_is_known_afterwards_and_so_is_its_earlier_state(
     [
         [session("one"), session("one", "two"), session("one", "two", "three", reward=1.0)],
         [session("one", "two", "three"), session("one", "two", "three", reward=1.0)],
+        [session(*("one", "two", "three")[:n], repeat=0, run="r", reward=1.0) for n in (1, 2, 3)],
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
@@ -113,7 +127,8 @@ def test_of_several_states_of_a_session_in_one_import_the_last_one_comes_in(
         assert (told.added, told.duplicates, told.conflicts) == (1, len(states) - 1, 0)
     (one,) = rollouts(workspace, report)
     assert (len(one.trajectory.messages), one.reward) == (3, 1.0)
-    assert bring(workspace, folder).nothing_new
+    again = bring(workspace, folder)
+    assert (again.nothing_new, again.conflicts) == (True, 0)
 
 
 def test_states_of_a_known_session_bring_the_last_one(workspace: Workspace, tmp_path: Path) -> None:
@@ -129,6 +144,41 @@ def test_states_of_a_known_session_bring_the_last_one(workspace: Workspace, tmp_
     assert bring(workspace, folder).nothing_new
 
 
+@pytest.mark.parametrize("earlier_first", [True, False])
+def test_a_reward_that_only_the_earlier_state_has_is_taken_or_told(
+    workspace: Workspace, tmp_path: Path, earlier_first: bool
+) -> None:
+    states = [session("one", reward=1.0), session("one", "two")]
+    report = bring(workspace, write(tmp_path / "a.jsonl", *(states if earlier_first else reversed(states))))
+    (one,) = rollouts(workspace, report)
+    assert len(one.trajectory.messages) == 2
+    assert (one.reward, report.conflicts) == ((1.0, 0) if earlier_first else (None, 1))
+
+
+def test_an_earlier_state_stands_where_the_later_one_cannot_be_kept(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    later = session("one", "two", usage={"prompt_tokens": 10**30})
+    report = bring(workspace, write(tmp_path / "a.jsonl", session("one"), later))
+    assert (report.added, report.set_aside_total) == (1, 1)
+    (one,) = rollouts(workspace, report)
+    assert len(one.trajectory.messages) == 1
+
+
+def test_an_earlier_state_stands_again_once_the_file_of_the_later_one_says_something_else(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    spool = Spool(tmp_path / "spool.db")
+    early = write(tmp_path / "a.jsonl", session("one", repeat=0))
+    late = write(tmp_path / "b.jsonl", session("one", "two", repeat=0))
+    read(spool, early, late)
+    assert states(spool) == [("a.jsonl", "duplicate"), ("b.jsonl", "new")]
+    write(late, session("other", own="o"))
+    read(spool, early, late)
+    assert states(spool) == [("a.jsonl", "new"), ("b.jsonl", "new")]
+    spool.close()
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -136,12 +186,15 @@ def test_states_of_a_known_session_bring_the_last_one(workspace: Workspace, tmp_
         session("one", "two", task="t2"),
         session("one", reward=0.5),
         session("one", error="it crashed"),
+        session("one", reward=1.0, model="other"),
     ],
 )
 def test_two_states_that_contradict_each_other_are_told(
     workspace: Workspace, tmp_path: Path, other: dict[str, Any]
 ) -> None:
-    report = bring(workspace, write(tmp_path / "a.jsonl", session("one", reward=1.0), other))
+    report = bring(
+        workspace, write(tmp_path / "a.jsonl", session("one", reward=1.0, model="m"), {"model": "m"} | other)
+    )
     assert (report.added, report.duplicates, report.conflicts) == (1, 0, 1)
     assert report.set_aside[0].reason == "another state of it is at line 1 of a.jsonl"
 
