@@ -298,11 +298,12 @@ class Gathering:
         finally:
             if fate == "conflict":  # or it could not be kept at all: then the earlier state stands
                 self._spool.revive(became.twin.seq)
-        self._spool.remark(
-            number,
-            "An attempt was read in an earlier state, too; the later one is taken, with the scores that only the "
-            "earlier one has.",
-        )
+        if fate != "conflict":
+            self._spool.remark(
+                number,
+                "An attempt was read in an earlier state, too; the later one is taken, with the scores that only the "
+                "earlier one has.",
+            )
 
     def _keep(
         self,

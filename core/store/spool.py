@@ -152,6 +152,11 @@ class Spool:
         return self._insert("files", values | {"became": "read"}), 0
 
     def _forget(self, file: int) -> None:
+        self._execute(  # where a still later state stands, in another file
+            "UPDATE superseded SET file = s.file FROM attempts a JOIN attempts s ON s.own_id = a.own_id AND s.file <> ?"
+            " AND s.fate IN ('new', 'known') WHERE a.seq = superseded.seq AND superseded.file = ?",
+            *(file, file),
+        )
         self._revive("file = ?", file)
         self._execute("DELETE FROM superseded WHERE seq IN (SELECT seq FROM attempts WHERE file = ?)", file)
         self._execute("DELETE FROM scores WHERE seq IN (SELECT seq FROM attempts WHERE file = ?)", file)

@@ -144,6 +144,24 @@ def test_states_of_a_known_session_bring_the_last_one(workspace: Workspace, tmp_
     assert bring(workspace, folder).nothing_new
 
 
+@pytest.mark.parametrize(("changed", "stands"), [("b", "c"), ("c", "b")])
+def test_of_three_states_the_last_stands_that_is_there_still(
+    tmp_path: Path, changed: str, stands: str
+) -> None:
+    spool = Spool(tmp_path / "spool.db")
+    paths = [
+        write(tmp_path / f"{name}.jsonl", session(*["one", "two", "three"][: n + 1]))
+        for n, name in enumerate("abc")
+    ]
+    read(spool, *paths)
+    write(tmp_path / f"{changed}.jsonl", session("other", own="o"))
+    read(spool, *paths)
+    assert [name for name, fate in states(spool) if fate == "new"] == sorted(
+        [f"{changed}.jsonl", f"{stands}.jsonl"]
+    )
+    spool.close()
+
+
 @pytest.mark.parametrize("earlier_first", [True, False])
 def test_a_reward_that_only_the_earlier_state_has_is_taken_or_told(
     workspace: Workspace, tmp_path: Path, earlier_first: bool
