@@ -272,7 +272,11 @@ def _of_operations(books: Books) -> Iterator[str]:
 
 def _of_what_was_said(books: Books) -> Iterator[str]:
     """The model's own count, against everything that is stored of a group's operations, whatever became of it."""
-    informative = [g["id"] for g in books.groups if g["status"] == "informative"]
+    # Begun again, a group may be asked in other words (a summary has come). Where nothing comes of these, it is told as
+    # not contrasted, and what was said before the break counts for nothing.
+    quarantined = {group for q in books.quarantine for group in json.loads(q["group_ids"])}
+    unsaid = books.run.extraction.not_contrasted.keys() - quarantined if books.given_up else set()
+    informative = [g["id"] for g in books.groups if g["status"] == "informative" and g["id"] not in unsaid]
     said = sum(_said_of(group, books) for group in informative)
     kept = {
         "proposed or superseded": sum(p["extractor"] == "llm" for p in books.proposals),
