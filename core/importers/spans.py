@@ -39,7 +39,8 @@ class Attributes(dict[str, Any]):
 
     def first(self, *names: str) -> Any:
         """The first of these attributes that is there, each by its full name (`llm.model_name`); None for none."""
-        for name in names if self._shape is None else self._shape[names]:
+        shape = self._shape
+        for name in names if shape is None else shape[names]:
             found = self.get(name)
             if isinstance(found, str):
                 return found if found.isascii() else storable(found)
@@ -133,7 +134,8 @@ def spans_in(record: Mapping[str, Any]) -> Iterator[Span | None]:
 
 def _of_otlp(resource: dict[str, Any]) -> Iterator[Span | None]:
     about = at(resource, "resource", "attributes")
-    service = as_text(Attributes(_pairs(about)).first("service.name")) if about else ""
+    told = _pairs(about)
+    service = as_text(told.get("service.name")) or as_text(Attributes(told).first("service.name"))
     for key in _SCOPES:
         for scope in as_list(resource.get(key)):
             for raw in as_list(as_dict(scope).get("spans")):

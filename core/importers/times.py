@@ -9,9 +9,6 @@ from typing import Any
 
 from core.importers.getting import as_number
 
-_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-"""Numbers above the first are since 1970 in the second's part of a second: nano-, micro-, milliseconds."""
-
 
 def moment(value: Any) -> float | None:
     """Seconds since 1970: of an ISO 8601 time (UTC where it names no zone), or of a number since 1970.
@@ -32,10 +29,7 @@ def moment(value: Any) -> float | None:
         number = as_number(value)
     if number is None or not 0 < number < 1e20:
         return None
-    for above, parts in _UNITS:
-        if number > above:
-            return number / parts
-    return number
+    return number / (1e9 if number > 1e17 else 1e6 if number > 1e14 else 1e3 if number > 1e11 else 1.0)
 
 
 @lru_cache(maxsize=2_000)  # a trace's times are asked for by several

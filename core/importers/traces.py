@@ -126,7 +126,8 @@ def told_of(calls: Sequence[ModelCall], runs: Sequence[ToolRun]) -> Told:
 
 def _is_turn_of_a_model(message: Any) -> bool:
     """Whether a message that went into a call was the model's own before: its words, or a call of a tool."""
-    role = as_text(as_dict(message).get("role") or as_dict(message).get("type")).lower()
+    item = as_dict(message)
+    role = as_text(item.get("role") or item.get("type")).lower()
     return role in ("assistant", "ai", "model", "aimessage") or role.endswith("_call")
 
 

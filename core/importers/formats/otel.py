@@ -14,7 +14,7 @@ JSON or JSONL of spans, and as a data frame in Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -139,9 +139,9 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
     if not models and not tools:
         return Remark(text="A trace without a call of a model or a run of a tool was left out.")
     outer, beside = models | judges, tools | judges
-    calls = [s for k, s in models.items() if not within(k, parents, outer)]
-    own_calls = [s for s in calls if not within(s.own, parents, tools)]
-    runs = [s for k, s in tools.items() if not within(k, parents, beside)]
+    calls = _outside(outer, models.values(), parents)
+    own_calls = _outside(tools, calls, parents)
+    runs = _outside(beside, tools.values(), parents)
     told = told_of([_call_of(s) for s in own_calls], [_run_of(s) for s in runs])
     root = next((s for s in spans if s.parent not in parents), spans[0])
     agent = next(iter(of_role["agent"].values()), root)
@@ -183,6 +183,13 @@ def _attempt(place: str, spans: list[Span]) -> Attempt | Remark:
         orphans=told.conversation.orphans,
         metadata={k: v for k, v in facts.items() if v},
     )
+
+
+def _outside(inner: Mapping[str, Span], spans: Iterable[Span], parents: Mapping[str, str]) -> list[Span]:
+    """The spans that lie within none of the inner ones."""
+    if inner.keys().isdisjoint(parents.values()):  # which hold none at all
+        return list(spans)
+    return [s for s in spans if not within(s.own, parents, inner)]
 
 
 def _fact(facts: dict[str, Any], *keys: str) -> str:
