@@ -27,7 +27,7 @@ from core.experience import check_domain
 from core.importers.attempt import Aside, Attempt, Found, Remark, Seen, TraceFormat
 from core.importers.finding import Located, located, no_data, unknown
 from core.importers.formats import FORMATS
-from core.importers.going_on import goes_on
+from core.importers.going_on import goes_on, tells_as_much, with_scores_of
 from core.importers.grouping import group_key, identity, own_task_id, question_key, small, task_key
 from core.importers.masking import Masker
 from core.importers.opened import DAMAGED, Opened
@@ -293,7 +293,7 @@ class Gathering:
         self._spool.supersede(became.twin.seq, number)
         fate: Fate = "conflict"
         try:
-            attempt, masked = _with_scores_of(attempt, beside), _with_scores_of(masked, beside)
+            attempt, masked = with_scores_of(attempt, beside), with_scores_of(masked, beside)
             fate = self._keep(attempt, masked, placed, self._becomes(attempt, placed), opened, form, number)
         finally:
             if fate == "conflict":  # or it could not be kept at all: then the earlier state stands
@@ -366,10 +366,10 @@ class Gathering:
         if task != twin.task or (there.model and now.model and there.model != now.model):
             return became
         if goes_on(now.trajectory, there.trajectory):
-            return _Became("duplicate") if _with_scores_of(there, now) is there else became
-        if _tells_as_much(now, there):
+            return _Became("duplicate") if with_scores_of(there, now) is there else became
+        if tells_as_much(now, there):
             return _Became("duplicate")
-        return there if goes_on(there.trajectory, now.trajectory) or _tells_as_much(there, now) else became
+        return there if goes_on(there.trajectory, now.trajectory) or tells_as_much(there, now) else became
 
     def _against(
         self, became: _Became, earlier: Earlier, masked: Attempt, placed: _Placed, number: int
@@ -452,22 +452,6 @@ class Gathering:
         counts = Counter(self._spool.fact("masked") or {}) + self._masker.counts
         self._spool.set_fact("masked", dict(counts))
         self._masker.counts.clear()
-
-
-def _tells_as_much(one: Attempt, other: Attempt) -> bool:
-    """Whether another record of an attempt tells the same, and all scores that the one has."""
-    known = {name: seen.value for name, seen in other.scores.items()}
-    told = all(seen.value is None or known.get(name) == seen.value for name, seen in one.scores.items())
-    return told and (one.trajectory, one.error) == (other.trajectory, other.error)
-
-
-def _with_scores_of(later: Attempt, earlier: Attempt) -> Attempt:
-    """The later state of an attempt with the scores that only the earlier one has a number for."""
-    numbers = {name for name, seen in later.scores.items() if seen.value is not None}
-    kept = {n: seen for n, seen in earlier.scores.items() if seen.value is not None and n not in numbers}
-    if not kept:
-        return later
-    return later.model_copy(update={"scores": later.scores | kept, "reward": later.reward or earlier.reward})
 
 
 def _row(attempt: Attempt, placed: _Placed, became: _Became) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.importers.attempt import Attempt
 from core.rollout import Message, Step, Trajectory
 
 _NO_RESULT = {"output": "", "success": None, "error": None, "duration_s": None, "told_by": ""}
@@ -25,6 +26,22 @@ def goes_on(earlier: Trajectory, later: Trajectory) -> bool:
     if earlier.messages != later.messages or earlier.steps != later.steps:
         return True
     return earlier.answer in ("", later.answer) and earlier.finish_reason in (None, later.finish_reason)
+
+
+def tells_as_much(one: Attempt, other: Attempt) -> bool:
+    """Whether another record of an attempt tells the same, and all scores that the one has."""
+    known = {name: seen.value for name, seen in other.scores.items()}
+    told = all(seen.value is None or known.get(name) == seen.value for name, seen in one.scores.items())
+    return told and (one.trajectory, one.error) == (other.trajectory, other.error)
+
+
+def with_scores_of(later: Attempt, earlier: Attempt) -> Attempt:
+    """The later state of an attempt with the scores that only the earlier one has a number for."""
+    numbers = {name for name, seen in later.scores.items() if seen.value is not None}
+    kept = {n: seen for n, seen in earlier.scores.items() if seen.value is not None and n not in numbers}
+    if not kept:
+        return later
+    return later.model_copy(update={"scores": later.scores | kept, "reward": later.reward or earlier.reward})
 
 
 def _said(earlier: Sequence[Message], later: Sequence[Message]) -> bool:
