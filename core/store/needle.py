@@ -8,6 +8,7 @@ Not found: other encryptions, compressions and paraphrases, and texts that are b
 from __future__ import annotations
 
 import base64
+import io
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,8 @@ SLASHES = "\\"
 NAMED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f", '"': '"', "/": "/", "'": "'"}
 BASE64_LEAST = 8
 """Characters of base64 that a text must determine to be looked for in it: fewer would be found by chance."""
+WINDOW = 8 << 20
+"""Bytes of a file that are looked at together."""
 ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 
 Form = tuple[str, ...]
@@ -94,6 +97,18 @@ class Needle:
         ]
         inside = ["".join(one_of(_base64_forms(c)) for c in core) for core in _base64_cores(self.text)]
         return "|".join([*whole, *inside])
+
+
+def count_in(file: io.BufferedIOBase, needles: Sequence[Needle]) -> int:
+    """How often texts are in the bytes of a file, read in windows that overlap."""
+    overlap = max(needle.longest for needle in needles)
+    count, kept = 0, b""
+    while chunk := file.read(WINDOW):
+        data = kept + chunk
+        count += sum(needle.count_bytes(data) for needle in needles)
+        kept = data[-overlap:] if len(chunk) == WINDOW else b""
+        count -= sum(needle.count_bytes(kept) for needle in needles) if kept else 0
+    return count
 
 
 class _Clues(NamedTuple):

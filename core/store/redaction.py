@@ -6,8 +6,6 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import InputError
@@ -44,6 +42,15 @@ class Redacted(Record):
         return f"[redacted {self.at[:10]} #{self.id}]"
 
 
+class Counted(NamedTuple):
+    """Where texts are."""
+
+    places: dict[str, int]
+    """Occurrences by table and column."""
+    by_chance: int
+    """Ids, hashes and times that hold them by chance; they stay."""
+
+
 class Replaced(NamedTuple):
     """What was rewritten."""
 
@@ -73,17 +80,11 @@ class Redactions:
                 return _redacted(row)
         return None
 
-    def count(self, needles: Sequence[Needle]) -> dict[str, int]:
-        """Where the texts are, by table and column; nothing is changed."""
+    def count(self, needles: Sequence[Needle]) -> Counted:
+        """Where the texts are; nothing is changed."""
         sweep = Sweep(self._database.handle.conn, [(needle, "") for needle in needles])
         sweep.count()
-        return dict(sorted(sweep.places.items()))
-
-    def kept(self, needles: Sequence[Needle]) -> set[str]:
-        """Ids, hashes and times that hold the texts by chance, and stay."""
-        sweep = Sweep(self._database.handle.conn, [(needle, "") for needle in needles])
-        sweep.count()
-        return sweep.kept
+        return Counted(dict(sorted(sweep.places.items())), len(sweep.kept))
 
     def plan(self, texts: Sequence[str], actor: str, kind: str, reason: str) -> list[Redacted]:
         """The record of each text: the one that there is, or the next one."""
@@ -197,29 +198,6 @@ def wipe(db: sqlite3.Connection) -> bool:
     db.execute("VACUUM")
     [busy, *_] = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
-
-
-def search_database(path: Path, needles: Sequence[Needle], data: bytes | None = None) -> dict[str, int]:
-    """Where the texts are in a database that is not the workspace's own, such as a copy; it is only read.
-
-    Args:
-        path: the file.
-        needles: what to look for.
-        data: its bytes, where it lies inside another file.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    source = ":memory:" if data is not None else f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(source, uri=data is None)) as db:
-            if data is not None:
-                db.deserialize(data)
-            sweep = Sweep(db, [(needle, "") for needle in needles])
-            sweep.count()
-            return dict(sorted(sweep.places.items()))
-    except sqlite3.Error as e:
-        raise InputError(f"{path} cannot be read as a database ({e}).") from e
 
 
 def _hash(text: str, salt: str) -> str:

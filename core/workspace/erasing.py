@@ -103,12 +103,13 @@ class Erasing:
         needles = [Needle(text, exact_case=exact_case) for text in texts]
         _check(needles, actor, kind, reason)
         if dry_run:
-            found = search_files(self._folder, needles, self._store.redactions.kept(needles), database=False)
-            places = self._store.redactions.count(needles)
+            found = search_files(self._folder, needles, database=False)
+            counted = self._store.redactions.count(needles)
             dropped = len(unfinished(self._folder))
             return Erased(
                 dry_run=True,
-                places=places,
+                places=counted.places,
+                by_chance=counted.by_chance,
                 left=tuple(found),
                 imports_dropped=dropped,
                 **self._foreseen(needles),
@@ -119,8 +120,7 @@ class Erasing:
             logs = _rewrite_logs(self._folder, list(zip(needles, erased.redactions, strict=True)))
             wiped = self._store.redactions.wipe()
             removed = remove_copies(self._folder, needles) if copies else []
-            chance = self._store.redactions.kept(needles)
-            left = search_files(self._folder, needles, chance, database=True)
+            left = search_files(self._folder, needles, database=True)
             proved = wiped and not left
             if proved:
                 for redaction in erased.redactions:
@@ -130,7 +130,6 @@ class Erasing:
             "logs": tuple(logs),
             "removed": tuple(removed),
             "left": tuple(left),
-            "by_chance": len(chance),
             "proved": proved,
         }
         return erased.model_copy(update=update)
@@ -177,8 +176,11 @@ class Erasing:
                 )  # fmt: skip
             proposals = self._reject(store.redactions.names_of(replaced, "proposals"), marks, actor)
             experiences, version = self._retire(marks, actor)
-            if again := store.redactions.count(needles):
-                raise InputError(f"The text would still be in {', '.join(again)}; nothing was changed.")
+            again = store.redactions.count(needles)
+            if again.places:
+                raise InputError(
+                    f"The text would still be in {', '.join(again.places)}; nothing was changed."
+                )
         return Erased(
             dry_run=False,
             redactions=tuple(planned),
@@ -188,6 +190,7 @@ class Erasing:
             experiences=tuple(experiences),
             version=version,
             proposals=tuple(proposals),
+            by_chance=again.by_chance,
         )
 
     def _check_readable(self, replaced: Replaced) -> None:

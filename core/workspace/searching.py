@@ -6,22 +6,33 @@ import gzip
 import io
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from core.errors import InputError
 from core.record import Record
-from core.store.needle import Needle
-from core.store.redaction import search_database
+from core.store.backup import MANIFEST, Manifest
+from core.store.needle import Needle, count_in
+from core.store.remains import SQLITE, Scratch, count_remains
+from core.workspace.quiet import scratch
 from core.workspace.raw import RAW
 from core.workspace.unfinished import IMPORTS, unfinished
 from core.workspace.workspace import DATABASE
 
-WINDOW = 8 << 20
-"""Bytes of a file that are looked at together."""
-SQLITE = b"SQLite format 3\x00"
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
+UNREADABLE = (
+    OSError,
+    InputError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    NotImplementedError,
+    EOFError,
+    zlib.error,
+)
 DEEP = 3
 """Zips inside zips that are looked into."""
 
@@ -37,9 +48,7 @@ class Found(Record):
     """What can be done."""
 
 
-def search_files(
-    folder: Path, needles: Sequence[Needle], chance: Collection[str], *, database: bool
-) -> list[Found]:
+def search_files(folder: Path, needles: Sequence[Needle], *, database: bool) -> list[Found]:
     """Every file of a workspace that holds one of the texts, or that cannot be read.
 
     What interrupted imports had read is passed over: redacting drops it.
@@ -47,25 +56,19 @@ def search_files(
     Args:
         folder: of the workspace.
         needles: what to look for.
-        chance: ids, hashes and times of the database that hold a text by chance: there, they do not count.
         database: whether its own database and the journals of that are looked at, too.
     """
     found, dropped = [], {spool.parent for spool in unfinished(folder)}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+    paths = sorted(p for p in folder.rglob("*") if p.is_file())
+    search = _Search(needles, partial(scratch, folder))
+    for path in paths:
         own = path.parent == folder and path.name.startswith(DATABASE)
-        if own and not database:
-            continue
-        if dropped & {*path.parents}:
+        if (own and not database) or dropped & {*path.parents}:
             continue
         name = str(path.relative_to(folder))
         try:
-            count = _in_file(path, needles, chance if own else ())
-            if not own:
-                count += sum(_inside(name, path.read_bytes(), needles, DEEP)) if _opens(path) else 0
-        except (
-            *(OSError, InputError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError),
-            zlib.error,
-        ) as e:
+            count = search.in_file(path)
+        except UNREADABLE as e:
             found.append(Found(file=name, count=0, what=f"It could not be searched ({e})."))
             continue
         if count:
@@ -80,8 +83,8 @@ def is_copy(path: Path, folder: Path) -> bool:
 
 
 def remove_copies(folder: Path, needles: Sequence[Needle]) -> list[str]:
-    """Remove the backups and copies that hold a text; gives their names."""
-    names = [found.file for found in search_files(folder, needles, (), database=False)]
+    """Remove the backups and copies that hold a text, not those that nothing can be said of; gives their names."""
+    names = [found.file for found in search_files(folder, needles, database=False) if found.count]
     copies = [name for name in names if is_copy(folder / name, folder)]
     for name in copies:
         (folder / name).unlink()
@@ -101,50 +104,57 @@ def _what(path: Path, folder: Path, own: bool) -> str:
     return "Not a file of Winnow's: remove or mend it yourself."
 
 
-def _in_file(path: Path, needles: Sequence[Needle], chance: Collection[str]) -> int:
-    """Occurrences in the raw bytes, read in windows that overlap."""
-    with path.open("rb") as file:
-        return _in_stream(file, needles, chance)
+class _Search:
+    """What one search looks for, and where it may write a database anew."""
+
+    def __init__(self, needles: Sequence[Needle], room: Scratch) -> None:
+        self._needles = needles
+        self._room = room
+
+    def in_file(self, path: Path) -> int:
+        """Occurrences in a file, and in what lies inside it."""
+        with path.open("rb") as file:
+            head = file.read(len(SQLITE))
+            if head == SQLITE:
+                return count_remains(path, self._needles, self._room)
+            file.seek(0)
+            count = count_in(file, self._needles)
+        if head.startswith((GZIP, PARQUET)) or zipfile.is_zipfile(path):
+            count += sum(self._inside(path.name, path.read_bytes(), DEEP))
+        return count
+
+    def _in_member(self, name: str, data: bytes, deep: int) -> int:
+        if data.startswith(SQLITE):
+            return count_remains(Path(name), self._needles, self._room, data)
+        return self._in_bytes(data) + sum(self._inside(name, data, deep))
+
+    def _inside(self, name: str, data: bytes, deep: int) -> Iterator[int]:
+        """Occurrences in what an archive holds in other bytes than its own.
+
+        Raises:
+            InputError: nothing can be said of what is inside.
+        """
+        if data.startswith(GZIP):
+            with gzip.open(io.BytesIO(data)) as file:
+                yield count_in(file, self._needles)
+        elif data.startswith(PARQUET):
+            raise InputError("its columns are compressed")
+        elif deep and zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                backup = {DATABASE, MANIFEST} == {*archive.namelist()}
+                for info in archive.infolist():
+                    member = archive.read(info)
+                    if backup and info.filename == MANIFEST:
+                        member = _said_in(member)
+                    yield self._in_member(f"{name}!{info.filename}", member, deep - 1)
+
+    def _in_bytes(self, data: bytes) -> int:
+        return sum(needle.count_bytes(data) for needle in self._needles)
 
 
-def _in_stream(file: io.BufferedIOBase, needles: Sequence[Needle], chance: Collection[str]) -> int:
-    overlap = max(needle.longest for needle in needles)
-    masks = sorted((text.encode() for text in chance), key=len, reverse=True)
-    count, kept = 0, b""
-    while chunk := file.read(WINDOW):
-        data = kept + chunk
-        for mask in masks:
-            data = data.replace(mask, bytes(len(mask)))
-        count += sum(needle.count_bytes(data) for needle in needles)
-        kept = data[-overlap:] if len(chunk) == WINDOW else b""
-        count -= sum(needle.count_bytes(kept) for needle in needles) if kept else 0
-    return count
-
-
-def _opens(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(len(SQLITE))
-    return head == SQLITE or head.startswith((GZIP, PARQUET)) or zipfile.is_zipfile(path)
-
-
-def _inside(name: str, data: bytes, needles: Sequence[Needle], deep: int) -> Iterator[int]:
-    """Occurrences in what a database or an archive holds in other bytes than its own.
-
-    Raises:
-        InputError: nothing can be said of what is inside.
-    """
-    if data.startswith(SQLITE):
-        # A journal mode that needs a second file cannot be had in memory.
-        plain = data[:18] + b"\x01\x01" + data[20:]
-        yield sum(search_database(Path(name), needles, plain).values())
-    elif data.startswith(GZIP):
-        with gzip.open(io.BytesIO(data)) as file:
-            yield _in_stream(file, needles, ())
-    elif data.startswith(PARQUET):
-        raise InputError("its columns are compressed")
-    elif deep and zipfile.is_zipfile(io.BytesIO(data)):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for info in archive.infolist():
-                member = archive.read(info)
-                yield sum(needle.count_bytes(member) for needle in needles)
-                yield from _inside(f"{name}!{info.filename}", member, needles, deep - 1)
+def _said_in(manifest: bytes) -> bytes:
+    """What a user said in a backup's manifest; all else in it is Winnow's own."""
+    try:
+        return Manifest.model_validate_json(manifest).made_by.encode()
+    except ValidationError:
+        return manifest

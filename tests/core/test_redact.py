@@ -26,6 +26,7 @@ from core.experience import Delete, Quarantined
 from core.packs.content import unfit
 from core.rollout import Message, SetAside, Step
 from core.settings import RunConfig
+from core.store.copying import copy_database
 from core.store.needle import Needle, merged
 from core.store.replay import compare
 from core.store.sweep import strings
@@ -33,6 +34,8 @@ from core.worker import seat
 from core.workspace import Workspace
 from core.workspace.care import Care
 from core.workspace.erasing import Erased, Erasing
+from core.workspace.quiet import SCRATCH
+from core.workspace.workspace import DATABASE
 from tests.killing import unsound
 from tests.make import add_tasks, make_group, make_task, propose, publish, ticking
 
@@ -195,7 +198,7 @@ def test_a_dry_run_counts_and_changes_nothing(workspace: Workspace) -> None:
     assert [f.file for f in done.left] == ["logs/worker.log"]
     assert workspace.store.dump() == dump
     real = redact(workspace, SECRET)
-    for name in ("places", "experiences", "version", "proposals"):
+    for name in ("places", "by_chance", "experiences", "version", "proposals"):
         assert getattr(real, name) == getattr(done, name), name
     assert (done.experiences, done.version, done.proposals) == (("E-0001",), 3, ("P-0003",))
 
@@ -302,6 +305,75 @@ def test_ids_hashes_and_times_that_hold_it_by_chance_stay(workspace: Workspace) 
     assert task is not None
     assert "0001" not in task.question
     assert compare(workspace.store) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["priors", "INTEGER", "CREATE TABLE", "SQLite format", "remain", "m001_first"]
+)
+def test_what_every_database_of_winnows_holds_is_neither_left_over_nor_a_reason_to_remove_copies(
+    workspace: Workspace, text: str
+) -> None:
+    plant(workspace, f"the {text} of mine")
+    clean = Workspace(workspace.folder.parent / "clean", clock=ticking())
+    backup = Care(clean.folder, ticking()).backup(None, "ann").path
+    (workspace.folder / "backups").mkdir()
+    kept = workspace.folder / "backups" / backup.name
+    kept.write_bytes(backup.read_bytes())
+    done = redact(workspace, text, copies=True)
+    assert done.proved, done.left
+    assert done.places["tasks.question"] == 1
+    assert (done.removed, kept.exists()) == ((), True)
+    assert not [path for path in workspace.folder.iterdir() if path.name.startswith(SCRATCH)]
+
+
+def test_the_time_of_a_migration_may_hold_it_by_chance(workspace: Workspace) -> None:
+    [at] = {
+        row["applied_at"][17:24]
+        for row in workspace.store.tasks._database.rows("SELECT applied_at FROM _sqlite_migrations LIMIT 1")
+    }
+    add_tasks(workspace, [make_task(1, question=f"What happened {at} seconds ago?")])
+    done = redact(workspace, at)
+    assert done.proved, done.left
+    assert done.places["tasks.question"] == 1
+
+
+def test_a_copy_holds_what_only_its_free_pages_or_its_index_still_hold(workspace: Workspace) -> None:
+    publish(workspace, "Use zanzibarkey for it.")
+    backups = workspace.folder / "backups"
+    backups.mkdir()
+    free, index = backups / "free.db", backups / "index.db"
+    for path in (free, index):
+        copy_database(workspace.folder / DATABASE, path)
+    with closing(sqlite3.connect(free)) as db:
+        db.execute("PRAGMA secure_delete = OFF")
+        db.execute(
+            "INSERT INTO calls (key, completion, at) VALUES ('k', ?, '')", ("the priorskey " * 20_000,)
+        )
+        db.commit()
+        db.execute("DELETE FROM calls")
+        db.commit()
+    with closing(sqlite3.connect(index)) as db:
+        db.execute("INSERT INTO experience_words (rowid, words) VALUES (99, 'priorskey')")
+        db.commit()
+    assert {found.file for found in redact(workspace, "priorskey").left} == {
+        "backups/free.db",
+        "backups/index.db",
+    }
+    assert {found.file for found in redact(workspace, "priors").left} == {
+        "backups/free.db",
+        "backups/index.db",
+    }, "the name of a table hides nothing"
+
+
+def test_a_copy_that_cannot_be_searched_is_listed_and_never_removed(workspace: Workspace) -> None:
+    plant(workspace, SECRET)
+    path = workspace.folder / "winnow.before-m999_x.db"
+    path.write_bytes(b"SQLite format 3\x00 and then nothing of the kind")
+    done = redact(workspace, SECRET, copies=True)
+    [left] = done.left
+    assert (left.file, left.count, path.exists()) == (path.name, 0, True)
+    assert "could not be searched" in left.what
+    assert not done.proved
 
 
 def test_a_name_in_the_ids_of_tasks_goes_from_all_that_refers_to_them(workspace: Workspace) -> None:
