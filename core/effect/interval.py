@@ -31,8 +31,8 @@ class Interval(NamedTuple):
 def interval(differences: Sequence[float], *, reach: float = 1.0) -> Interval | None:
     """Student's t over tasks (Student 1908), its variance widened by a doubt: Winnow, DESIGN 2.10.
 
-    mean ± t(n - 1) sqrt(s^2 / n + (DOUBT reach)^2 / n^2), no further than `reach` on either side of 0: with two or three
-    tasks t alone goes beyond what any mean can be.
+    mean ± t(n - 1) sqrt(s^2 / n + (DOUBT reach)^2 / n^2), no further than `reach` on either side of 0: with two or
+    three tasks t alone goes beyond what any mean can be.
 
     Where no task differs, nothing is known of by how much one may: at most 1 - .025^(1/n) of all tasks differ (Clopper
     and Pearson 1934; close to 3.7 / n, as the rule of three has 3 / n on one side), in one direction by `reach` at

@@ -27,7 +27,16 @@ from core.store.lasting import given
 
 FINAL_USED = "final.used"
 """Kind of the log's line that tells that the final split was looked at."""
-JOB = "(SELECT state FROM jobs WHERE subject = e.id ORDER BY number DESC LIMIT 1)"
+GATE_TRIED, GATE_DECIDED = "gate.tried", "gate.decided"
+"""Kinds of lines that tell which evaluations the gate of a run began."""
+GATE = (
+    f"SELECT subject FROM events WHERE kind IN ('{GATE_TRIED}', '{GATE_DECIDED}')"
+    " AND {} IN (data ->> '$.evaluation', data ->> '$.fresh')"
+)
+"""The run whose gate began an evaluation, and whose job works on it."""
+JOB = (
+    f"(SELECT state FROM jobs WHERE subject IN (e.id, ({GATE.format('e.id')})) ORDER BY number DESC LIMIT 1)"
+)
 OPEN = "e.status IN ('waiting', 'running')"
 STATES = {
     "active": f"{OPEN} AND {JOB} IN ('waiting', 'running', 'pausing', 'cancelling')",
@@ -167,6 +176,11 @@ class Evaluations:
             "SELECT subject, at FROM events WHERE kind = ? AND subject <> ? ORDER BY id", FINAL_USED, but
         )
         return [(row["subject"], row["at"]) for row in rows]
+
+    def gate_of(self, evaluation_id: str) -> str | None:
+        """The run whose gate began an evaluation, or estimates again in it; None where no gate did."""
+        of = self._database.value(GATE.format("?"), evaluation_id)
+        return None if of is None else str(of)
 
     def stamp(self, evaluation_id: str) -> str:
         """Another text whenever what an evaluation says may be another one."""

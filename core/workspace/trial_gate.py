@@ -26,6 +26,7 @@ from core.review import Review
 from core.rollout import Batch, Event, Run
 from core.settings import RunConfig
 from core.store import Store
+from core.store.evaluations import GATE_DECIDED, GATE_TRIED
 from core.workspace.evaluating import Evaluating
 from core.workspace.evaluation_plans import ARM_SETTINGS
 from core.workspace.measuring import Measuring
@@ -38,7 +39,7 @@ SELECTING = 2 / 3
 LOOK_EVERY = 20
 """Tasks, of all domains together, after which proposals that will hardly pass are stopped."""
 
-TRIED, DECIDED, HELD_BACK = "gate.tried", "gate.decided", "gate.held_back"
+HELD_BACK = "gate.held_back"
 MOST = 10_000
 
 
@@ -84,8 +85,8 @@ class TrialGate:
 
     def _pending(self) -> str | None:
         """An evaluation that was begun and not decided on."""
-        decided = {e.data["evaluation"] for e in self._events(DECIDED)}
-        tried = [str(e.data["evaluation"]) for e in self._events(TRIED)]
+        decided = {e.data["evaluation"] for e in self._events(GATE_DECIDED)}
+        tried = [str(e.data["evaluation"]) for e in self._events(GATE_TRIED)]
         return next((name for name in tried if name not in decided), None)
 
     def _begin(self) -> str | None:
@@ -108,12 +109,12 @@ class TrialGate:
             config = self._measuring.of_proposals(ids, self._config(limit=limit))
             begun = self._evaluating.start(config, self._actor, "gate")
             self._store.events.append(
-                self._actor, TRIED, self._run.id, evaluation=begun.id, proposals=list(ids), limit=limit
+                self._actor, GATE_TRIED, self._run.id, evaluation=begun.id, proposals=list(ids), limit=limit
             )
         return begun.id
 
     def _candidates(self) -> list[Proposal]:
-        seen = {i for kind in (TRIED, HELD_BACK) for e in self._events(kind) for i in _named(e)}
+        seen = {i for kind in (GATE_TRIED, HELD_BACK) for e in self._events(kind) for i in _named(e)}
         found, _ = self._store.proposals.page(["proposed"], run_id=self._run.id, limit=MOST)
         return sorted((p for p in found if p.id not in seen), key=lambda p: (len(p.id), p.id))
 
@@ -174,7 +175,7 @@ class TrialGate:
             fresh = self._again(evaluation_id, passed, version) if version is not None else ""
             self._store.events.append(
                 actor,
-                DECIDED,
+                GATE_DECIDED,
                 self._run.id,
                 evaluation=evaluation_id,
                 tried=len(measured),
@@ -230,7 +231,7 @@ class TrialGate:
 
     def _fresh(self) -> list[str]:
         """Estimates that were written down and are not done."""
-        named = [str(e.data.get("fresh") or "") for e in self._events(DECIDED)]
+        named = [str(e.data.get("fresh") or "") for e in self._events(GATE_DECIDED)]
         return [name for name in named if name and self._store.evaluations.get(name).status != "done"]
 
     def _events(self, kind: str) -> list[Event]:

@@ -12,7 +12,7 @@ import pytest
 from core.errors import InputError, StoppedError, UnknownExperienceError
 from core.experience import Add, Evidence, Modify
 from core.ports import Wish
-from core.proof import Arm, Effect, EvaluationConfig, Measured
+from core.proof import Arm, Effect, EvaluationConfig, EvaluationFilter, Measured
 from core.rollout import Run, Task
 from core.settings import RunConfig
 from core.store.queue import ProposalQueue, Sieve
@@ -296,6 +296,12 @@ def test_the_gate_publishes_what_helps_and_leaves_the_rest_to_a_person_with_what
     assert workspace.store.evaluations.newest_measured([by_text[GOOD].id])[by_text[GOOD].id] == fresh
     assert workspace.measuring.alarms() == []
     assert run.published[-1] == 1
+    rows, _ = workspace.store.evaluations.page()
+    assert {row.purpose: workspace.store.evaluations.gate_of(row.id) for row in rows} == {
+        "gate": run.id,
+        "fresh": run.id,
+    }
+    assert workspace.store.evaluations.gate_of("EV99") is None
 
 
 def test_with_fewer_trial_tasks_than_it_takes_the_gate_says_so_and_lets_nothing_pass(
@@ -325,6 +331,10 @@ def test_a_gate_that_was_stopped_goes_on_and_pays_nothing_twice(workspace: Works
         with pytest.raises(StoppedError):
             workspace.learning.work(started.id, "ann", wishes=wish)
         assert workspace.store.versions.head() == 0
+        workspace.store.jobs.add("run", started.id, {}, "test")
+        for state, of_gates in (("active", ["gate"]), ("interrupted", [])):
+            rows, _ = workspace.store.evaluations.page(EvaluationFilter(state=state))
+            assert [row.purpose for row in rows] == of_gates, "the job of its run works on it"
         done = workspace.learning.work(started.id, "ann")
         asked = [json.dumps([r.body["messages"], r.body["seed"]]) for r in stub.requests]
     assert done.status == "done"
