@@ -12,7 +12,8 @@ from pathlib import Path
 
 from core.errors import BusyError, InputError
 from core.importers.choosing import choose
-from core.importers.gathering import Gathering, Nowhere
+from core.importers.fates import Nowhere
+from core.importers.gathering import Gathering
 from core.importers.report import ImportOptions, ImportReport, RewardSaid
 from core.importers.rewards_file import read_rewards
 from core.importers.source import printable

@@ -12,8 +12,9 @@ import pytest
 from core.errors import InputError
 from core.experience import Add
 from core.importers import gathering
+from core.importers.fates import Nowhere
 from core.importers.formats import FORMATS
-from core.importers.gathering import Gathering, Nowhere
+from core.importers.gathering import Gathering
 from core.importers.going_on import goes_on
 from core.importers.report import ImportOptions
 from core.ports import silent

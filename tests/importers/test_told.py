@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from core.importers import gathering
+from core.importers import fates, gathering
 from core.importers.formats import FORMATS
 from core.importers.telling import set_aside
 from core.store.spool import Spool
@@ -57,7 +57,7 @@ def test_a_record_that_could_not_be_kept_is_told_without_its_secret(
     def failing(*_: object) -> None:
         raise TypeError(f"unhashable: {KEY}")
 
-    monkeypatch.setattr(gathering, "own_task_id", failing)
+    monkeypatch.setattr(fates, "own_task_id", failing)
     (tmp_path / "a.jsonl").write_text(json.dumps(attempt(reward=1.0)) + "\n")
     with pytest.raises(InputError, match=r"unhashable: \[key 1\]"):
         bring(workspace, tmp_path / "a.jsonl")
