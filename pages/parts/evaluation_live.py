@@ -91,17 +91,16 @@ def _progress(ws: Workspace, found: Evaluation, job: Job | None) -> None:
 
 def _steering(ws: Workspace, found: Evaluation, job: Job | None) -> None:
     work = work_of(ws, found)
-    if (run_id := ws.store.evaluations.gate_of(found.id)) is not None and job is None:
-        if found.status in ("waiting", "running"):
-            frame.note("The gate of a run works on it: it goes on and stops with that run.")
+    if run_id := ws.store.evaluations.gate_of(found.id):
         st.page_link(
             "pages/learn/run.py",
             label=safe.label(f"Open {run_id}, whose gate began it"),
             icon=":material/conversion_path:",
             query_params={"id": run_id},
         )
-        if found.status in ("waiting", "running"):
-            return
+    if found.purpose in OF_A_RUN and job is None and found.status in ("waiting", "running"):
+        frame.note("The gate of a run works on it: it goes on and stops with that run.")
+        return
     jobs.trouble(ws, work, job)
     if work.status == "done":
         return

@@ -154,6 +154,11 @@ def test_the_gate_of_a_run_is_steered_with_its_run(proved: Workspace) -> None:
     page = fine(open_page("prove/evaluation", "EV7"))
     assert "it goes on and stops with that run" in html(page)
     assert "run_resume" not in {button.key for button in page.button}
+    assert not [link for link in page.get("page_link") if "R1" in link.proto.label]
+    with proved.store.writing():
+        proved.store.events.append("ann", "gate.tried", "R1", evaluation="EV7", proposals=[], limit=40)
+    page = fine(open_page("prove/evaluation", "EV7"))
+    assert [link for link in page.get("page_link") if "R1" in link.proto.label]
 
 
 # --- a new evaluation ---
