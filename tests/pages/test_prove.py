@@ -154,10 +154,11 @@ def test_the_gate_of_a_run_is_steered_with_its_run(proved: Workspace) -> None:
     page = fine(open_page("prove/evaluation", "EV7"))
     assert "it goes on and stops with that run" in html(page)
     assert "run_resume" not in {button.key for button in page.button}
-    assert not [link for link in page.get("page_link") if "R1" in link.proto.label]
     with proved.store.writing():
         proved.store.events.append("ann", "gate.tried", "R1", evaluation="EV7", proposals=[], limit=40)
-    page = fine(open_page("prove/evaluation", "EV7"))
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    app.query_params["id"] = "EV7"
+    page = fine(app.switch_page("pages/prove/evaluation.py").run())
     assert [link for link in page.get("page_link") if "R1" in link.proto.label]
 
 
