@@ -233,7 +233,7 @@ def test_events_in_files_of_their_own_are_read_with_the_first(tmp_path: Path) ->
     assert (attempt.own_id, attempt.model, len(attempt.trajectory.steps)) == ("c-1", "maker-3", 3)
     assert set(others) < file.used
     told = {r for path in others for r in remarks_of(FORM, path)}
-    assert told == {"Events that stand in files of their own were read with the first of them."}
+    assert told == {f"Events that stand in files of their own are read with the first of them, {first.name}."}
     assert [a for path in others for a in attempts_of(FORM, path)] == []
 
 

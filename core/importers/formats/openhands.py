@@ -167,7 +167,9 @@ def _conversation(opened: Opened) -> Iterator[Found]:
     if len(opened.records) == 1 and is_event(opened.records[0]) and opened.file_name.endswith(".json"):
         files = _files(opened)
         if files[0] != opened.path:
-            yield Remark(text="Events that stand in files of their own were read with the first of them.")
+            yield Remark(
+                text=f"Events that stand in files of their own are read with the first of them, {files[0].name}."
+            )
             return
         for path in files:
             opened.beside(path.name)
