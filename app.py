@@ -13,6 +13,7 @@ from starlette.routing import Route
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts import address, safe, session, signing
+from pages.parts.guard import guard
 from pages.parts.headers import SecurityHeaders
 from pages.parts.sidebar import sidebar
 from pages.parts.warm import warm
@@ -99,4 +100,5 @@ if get_script_run_ctx(suppress_warning=True) is not None:
         session.workspace()  # before the sidebar: what keeps it from being opened is said on the page
         with st.sidebar:
             sidebar()
-        chosen.run()
+        with guard():  # what no page foresaw is one line, too
+            chosen.run()

@@ -131,7 +131,8 @@ def show(desk: Desk, experience_id: str, full: bool) -> None:
 
     found = dossier(desk.workspace.store, experience_id, trajectories=full)
     measured = [
-        measured_line(one) for one in desk.workspace.store.evaluations.measured_of(experience_id.upper())
+        measured_line(one, experience_id.upper())
+        for one in desk.workspace.measuring.of(experience_id.upper())
     ]
     desk.answer(
         found, *dossier_lines(found), *(["--- measured on trial tasks", *measured] if measured else [])

@@ -37,9 +37,14 @@ def credit_of_trial(one: Measured, proposal: Proposal, evaluation: Evaluation) -
     """What the trial of a proposal earns the lesson that it became; None where it became none, or was edited since."""
     if one.selected or proposal.status != "published" or proposal.experience_id is None:
         return None
+    if not isinstance(proposal.effective, Add) or not tried_as_it_is(proposal, evaluation):
+        return None
+    return credit_of(one, proposal.experience_id)
+
+
+def tried_as_it_is(proposal: Proposal, evaluation: Evaluation) -> bool:
+    """Whether what an evaluation tried of a proposal is what it says now: it was not edited since."""
     tried = [
         op for arm in evaluation.config.arms if arm.proposal_ids == (proposal.id,) for op in arm.operations
     ]
-    if not isinstance(proposal.effective, Add) or tried != [proposal.effective]:
-        return None
-    return credit_of(one, proposal.experience_id)
+    return tried == [proposal.effective]

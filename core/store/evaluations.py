@@ -37,6 +37,9 @@ GATE = (
 JOB = (
     f"(SELECT state FROM jobs WHERE subject IN (e.id, ({GATE.format('e.id')})) ORDER BY number DESC LIMIT 1)"
 )
+STANDS = "m.width IS NULL, coalesce(m.body ->> '$.fresh', 0) DESC, e.number DESC"
+"""Which measurement of several stands, the first in this order: the newest, but one that has an interval goes before
+one that is of too few tasks for it, and one on fresh tasks before those that selected."""
 OPEN = "e.status IN ('waiting', 'running')"
 STATES = {
     "active": f"{OPEN} AND {JOB} IN ('waiting', 'running', 'pausing', 'cancelling')",
@@ -65,6 +68,8 @@ class Outcome(NamedTuple):
     """Its reply was cut by max_tokens."""
     injected: tuple[str, ...]
     usage: Usage
+    why: str = ""
+    """Why it broke off."""
 
 
 class Evaluations:
@@ -170,12 +175,23 @@ class Evaluations:
         )
         return [EvaluationRow(**{**row, "arms": json.loads(row["arms"])}) for row in rows], int(total)
 
-    def final_uses(self, but: str = "") -> list[tuple[str, str]]:
-        """(evaluation, time) of each use of the final split, the oldest first, without one evaluation's own."""
+    def final_uses(self, before: str = "") -> list[tuple[str, str]]:
+        """(evaluation, time) of each use of the final split, the oldest first.
+
+        Args:
+            before: only those that came before the first one of this evaluation; empty takes all.
+        """
         rows = self._database.rows(
-            "SELECT subject, at FROM events WHERE kind = ? AND subject <> ? ORDER BY id", FINAL_USED, but
+            "SELECT subject, at FROM events WHERE kind = ?1 AND id < coalesce("
+            "(SELECT min(id) FROM events WHERE kind = ?1 AND subject = ?2), 9e18) ORDER BY id",
+            *(FINAL_USED, before),
         )
         return [(row["subject"], row["at"]) for row in rows]
+
+    def job_state(self, evaluation_id: str) -> str | None:
+        """State of the newest job on an evaluation, or on the run whose gate began it; None where there is none."""
+        found = self._database.value(f"SELECT {JOB} FROM evaluations e WHERE e.id = ?", evaluation_id)
+        return None if found is None else str(found)
 
     def gate_of(self, evaluation_id: str) -> str | None:
         """The run whose gate began an evaluation, or estimates again in it; None where no gate did."""
@@ -269,23 +285,14 @@ class Evaluations:
         return [Measured(**json.loads(row["body"])) for row in rows]
 
     def newest_measured(self, subjects: Collection[str]) -> dict[str, Measured]:
-        """The newest measurement of each of some subjects; a fresh one goes before those that selected."""
+        """The measurement that stands of each of some subjects."""
         rows = self._database.rows(
             "SELECT subject, body FROM measured m JOIN evaluations e ON e.id = m.evaluation_id"
             " WHERE subject IN (SELECT value FROM json_each(?))"
-            " ORDER BY coalesce(body ->> '$.fresh', 0), e.number",
+            f" ORDER BY {STANDS}",
             json.dumps(sorted(subjects)),
         )
-        return {row["subject"]: Measured(**json.loads(row["body"])) for row in rows}
-
-    def version_measured(self, number: int) -> Measured | None:
-        """What was measured last of a version against its parent; None where nothing was."""
-        body = self._database.value(
-            "SELECT body FROM measured m JOIN evaluations e ON e.id = m.evaluation_id"
-            " WHERE kind = 'version' AND subject = ? ORDER BY e.number DESC LIMIT 1",
-            str(number),
-        )
-        return Measured(**json.loads(body)) if body else None
+        return {row["subject"]: Measured(**json.loads(row["body"])) for row in reversed(rows)}
 
 
 def _filter(which: EvaluationFilter) -> tuple[str, list[object]]:
@@ -334,4 +341,5 @@ def _outcome(row: Row) -> Outcome:
         cut=row["finish_reason"] == "length",
         injected=tuple(json.loads(row["injected"]).values()),
         usage=Usage(**usage),
+        why=row["error"] or "",
     )

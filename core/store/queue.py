@@ -14,6 +14,7 @@ from pydantic import Field
 from core.experience import Experience, Proposal
 from core.record import Record, content_hash
 from core.store.database import Row
+from core.store.evaluations import STANDS
 from core.store.events import newest_of
 from core.store.proposals import COLUMNS, STALE
 from core.store.store import Store
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 Order = Literal["evidence", "newest", "confidence", "target", "effect", "uncertainty"]
 TARGET = "coalesce(body ->> '$.operation.experience_id', body ->> '$.operation.experience_ids[0]')"
 MEASURED = (
-    "(SELECT m.{} FROM measured m JOIN evaluations ev ON ev.id = m.evaluation_id WHERE m.kind = 'proposal'"
-    " AND m.subject = proposals.id ORDER BY coalesce(m.body ->> '$.fresh', 0) DESC, ev.number DESC LIMIT 1)"
+    "(SELECT m.{} FROM measured m JOIN evaluations e ON e.id = m.evaluation_id WHERE m.kind = 'proposal'"
+    f" AND m.subject = proposals.id ORDER BY {STANDS} LIMIT 1)"
 )
-"""The mean, or the width of the interval, that was measured of a proposal last (`core.proof.Measured`)."""
+"""The mean, or the width of the interval, of the measurement of a proposal that stands (`core.proof.Measured`)."""
 ORDERS: dict[Order, str] = {
     "evidence": "strength DESC, number",
     "newest": "number DESC",

@@ -244,18 +244,19 @@ class Evaluating:
         config, told = evaluation.config, self._outcomes.told(evaluation, threshold)
         libraries = self._outcomes.libraries(config)
         sampled = self._outcomes.sampled(evaluation, libraries)
-        endpoint = self._models.get(config.endpoint)
+        endpoint, tasks = self._models.find(config.endpoint), list(told.tasks.values())
         return Report(
             id=evaluation.id,
             config=config,
             model=evaluation.model,
             status=evaluation.status,
+            job_state=self._store.evaluations.job_state(evaluation.id),
             tasks=len(told.order),
             threshold=threshold,
             arms=tuple(results(sampled, config.arms, told)),
             comparisons=tuple(compare(sampled, arm, config.arms[0], told) for arm in config.arms[1:]),
             notes=tuple(
-                self._plans.notes(config, libraries, endpoint, list(told.tasks.values()), evaluation.id)
+                self._plans.notes(config, libraries, evaluation.model, endpoint, tasks, evaluation.id)
             ),
             method=f"{METHOD} {LOOKS[config.stop_when]}" if config.look_every else METHOD,
         )

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from core.credit import Credit
 from core.effect import benjamini_hochberg
 from core.errors import InputError
-from core.evaluation import compare, credit_of, credit_of_trial, reach_of, worse
-from core.experience import Delete
+from core.evaluation import compare, credit_of, credit_of_trial, reach_of, tried_as_it_is, worse
+from core.experience import Delete, Proposal
 from core.proof import Arm, Evaluation, EvaluationConfig, Measured, MeasuredKind
 from core.store import Store
 from core.workspace.outcomes import Outcomes
@@ -53,10 +53,42 @@ class Measuring:
         trials = ((one, self._store.proposals.get(one.subject)) for one in found if one.kind == "proposal")
         return earned + [c for one, p in trials if (c := credit_of_trial(one, p, evaluation)) is not None]
 
+    def of(self, subject: str) -> list[Measured]:
+        """All that was measured of a lesson, a proposal or a version (by its number), the newest first.
+
+        Of a lesson also what was measured of the proposals that it came from, before it was one.
+
+        Raises:
+            NotFoundError: there is no such thing.
+        """
+        found = self._store.evaluations.measured_of(subject)
+        if subject.isdecimal():
+            self._store.versions.get(int(subject))
+        elif subject.startswith("P-"):
+            self._store.proposals.get(subject)
+        else:
+            states = [state for _, _, state in self._store.versions.history(subject)]
+            for proposal_id in dict.fromkeys(state.proposal_id for state in states if state.proposal_id):
+                found += self._before(self._store.proposals.get(proposal_id))
+        return sorted(found, key=lambda one: -int(one.evaluation_id.removeprefix("EV")))
+
+    def _before(self, proposal: Proposal) -> list[Measured]:
+        """What was measured of a proposal with the very text that it was published with."""
+        evaluations, found = self._store.evaluations, self._store.evaluations.measured_of(proposal.id)
+        return [one for one in found if tried_as_it_is(proposal, evaluations.get(one.evaluation_id))]
+
     def alarms(self) -> list[Measured]:
-        """The newest version, where it does worse than its parent: a rollback to that one is proposed."""
-        newest = self._store.evaluations.version_measured(self._store.versions.head())
-        return [newest] if newest and worse(newest.effect) else []
+        """The newest version, where it does worse than its parent: a rollback to that one is proposed.
+
+        A later measurement takes that back only where it rests on no fewer tasks and rollouts.
+        """
+        most = 0
+        for one in self._store.evaluations.measured_of(str(self._store.versions.head())):
+            size = one.effect.tasks * one.samples
+            if worse(one.effect) and size > most:
+                return [one]
+            most = max(most, size)
+        return []
 
     def measured(self, evaluation: Evaluation) -> list[Measured]:
         """What an evaluation says of single lessons, proposals and versions; none where it is of final tasks."""

@@ -47,14 +47,16 @@ class Models:
         Raises:
             NotFoundError: there is none of that name.
         """
-        if name == EMBEDDED:
-            return embedded()
-        if found := self._store.endpoints.find(name):
+        if found := self.find(name):
             return found
         known = ", ".join(e.name for e in self.all())
         raise NotFoundError(
             f"There is no endpoint {name!r}; there are: {known}. `winnow endpoints add` makes one."
         )
+
+    def find(self, name: str) -> Endpoint | None:
+        """One endpoint, or None where it was removed."""
+        return embedded() if name == EMBEDDED else self._store.endpoints.find(name)
 
     def save(self, endpoint: Endpoint, actor: str) -> None:
         """Add an endpoint, or change the one of that name.

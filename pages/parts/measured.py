@@ -36,9 +36,9 @@ def verdict(effect: Effect) -> Verdict:
 
 
 def chip(effect: Effect, *, number: bool = False) -> Markup:
-    """`▲ better`, or with the number `▲ +0.12`."""
+    """`▲ better`, or with the number and that of the tasks `▲ +0.12 (n 40)`."""
     sign, word, tone = SAID[verdict(effect)]
-    shown = f"{effect.mean:+.2f}" if number and effect.mean is not None else word
+    shown = f"{effect.mean:+.2f} (n {effect.tasks:,})" if number and effect.mean is not None else word
     return frame.chip(f"{sign} {shown}", tone)
 
 
@@ -97,11 +97,16 @@ def _at(value: float, most: float) -> float:
 
 def of(ws: Workspace, subject: str) -> list[Measured]:
     """All that was measured of a lesson, a proposal or a version, the newest first."""
-    return ws.store.evaluations.measured_of(subject)
+    return ws.measuring.of(subject)
 
 
 def shown(found: Sequence[Measured], key: str) -> None:
-    """Each measurement with its interval, its sample size and a way to its evaluation."""
+    """Each measurement with its interval, its sample size and a way to its evaluation.
+
+    Args:
+        found: the newest first.
+        key: id of what they are shown beside.
+    """
     _cards(found[:SHOWN], key)
     if earlier := found[SHOWN:]:
         said = words.plural(len(earlier), "earlier measurement")
@@ -113,8 +118,8 @@ def _cards(found: Sequence[Measured], key: str) -> None:
     most = reach([one.effect for one in found])
     for one in found:
         frame.way(
-            f"measured_{key}_{one.evaluation_id}",
-            _card(one, most),
+            f"measured_{key}_{one.evaluation_id}_{one.subject}",
+            _card(one, most, key),
             f"Open {one.evaluation_id}",
             "pages/prove/evaluation.py",
             look="w-card",
@@ -122,8 +127,8 @@ def _cards(found: Sequence[Measured], key: str) -> None:
         )
 
 
-def _card(one: Measured, most: float) -> Markup:
-    notes = []
+def _card(one: Measured, most: float, beside: str) -> Markup:
+    notes = [] if one.subject == beside else [f"Of {one.subject}, from which it was published."]
     if one.selected:
         notes.append("These tasks selected it, so the number is rather too good.")
     if one.fresh:

@@ -287,8 +287,12 @@ def test_a_final_evaluation_is_logged_and_a_second_one_is_warned_of(workspace: W
         evaluate(workspace, config)
         assert workspace.evaluating.plan(config).notes == ()  # the same one again is no second use
         notes = workspace.evaluating.plan(config.model_copy(update={"samples": 2})).notes
-    assert [e.subject for e in workspace.store.events.newest() if e.kind == "final.used"] == ["EV1"]
+        second = evaluate(workspace, config.model_copy(update={"samples": 2}))
+    used = [e.subject for e in workspace.store.events.newest() if e.kind == "final.used"]
+    assert used == ["EV2", "EV1"]
     assert "The final split was used 1 time before (EV1)." in notes[0]
+    assert workspace.evaluating.report("EV1").notes == (), "nothing was used before it"
+    assert workspace.evaluating.report(second.id).notes == notes
 
 
 def test_only_trial_and_final_tasks_prove_anything(workspace: Workspace) -> None:

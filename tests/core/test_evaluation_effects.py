@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.errors import InputError, StoppedError, UnknownExperienceError
+from core.errors import InputError, NotFoundError, StoppedError, UnknownExperienceError
 from core.experience import Add, Evidence, Modify
 from core.ports import Wish
 from core.proof import Arm, Effect, EvaluationConfig, EvaluationFilter, Measured
@@ -243,6 +243,66 @@ def test_the_last_measurement_of_a_version_says_whether_it_does_worse(workspace:
         again = settings(workspace, silent, seeds=(1,)).model_copy(update={"arms": arms})
         measure(workspace, again)
     assert workspace.measuring.alarms() == []
+
+
+def test_a_measurement_of_fewer_tasks_takes_no_alarm_back(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(20, split="trial"))
+    publish(workspace, GOOD)
+    publish(workspace, HARM)
+    arms = tuple(Arm(name=f"v{n}", kind="version", version=n) for n in (1, 2))
+    with StubServer(reply) as stub, StubServer(lambda _: "no number") as silent:
+        measure(workspace, settings(workspace, stub).model_copy(update={"arms": arms}))
+        [alarm] = workspace.measuring.alarms()
+        smaller = settings(workspace, silent, seeds=(1,)).model_copy(update={"arms": arms, "limit": 1})
+        measure(workspace, smaller)
+    assert workspace.measuring.alarms() == [alarm]
+
+
+def test_what_has_an_interval_stands_against_a_later_number_of_one_task(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(12, split="trial"))
+    ids = add_proposals(workspace, GOOD, DECOY)
+
+    def lucky(asked: Asked) -> str:
+        a, b = map(int, re.findall(r"\d+", asked.user)[:2])
+        return str(a + b + (DECOY not in asked.system))
+
+    with StubServer(reply) as stub, StubServer(lucky) as other:
+        measure(workspace, workspace.measuring.of_proposals(ids, settings(workspace, stub)))
+        one = settings(workspace, other, seeds=(1,)).model_copy(update={"limit": 1})
+        [later] = measure(workspace, workspace.measuring.of_proposals(ids[1:], one)).values()
+    assert (later.effect.mean, later.effect.low) == (1.0, None)
+    stands = workspace.store.evaluations.newest_measured(ids)
+    assert {one.evaluation_id for one in stands.values()} == {"EV1"}
+    assert [i for i, _ in ProposalQueue(workspace.store).ids(Sieve(), order="effect")] == ids
+
+
+def test_a_lesson_shows_what_was_measured_of_it_before_it_was_one(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(4, split="trial"))
+    ids = add_proposals(workspace, GOOD, HARM)
+    with StubServer(reply) as stub:
+        measure(workspace, workspace.measuring.of_proposals(ids, settings(workspace, stub)))
+        workspace.review.edit(ids[1], DECOY, "ann")
+        for proposal_id in ids:
+            workspace.review.approve(proposal_id, "ann")
+        workspace.review.publish("test", "ann")
+        measure(workspace, workspace.measuring.of_lessons(["E-0001"], settings(workspace, stub)))
+    found = [(one.evaluation_id, one.subject) for one in workspace.measuring.of("E-0001")]
+    assert found == [("EV2", "E-0001"), ("EV1", "P-0001")]
+    assert workspace.measuring.of("E-0002") == [], "what was tried was another text"
+    for nothing in ("E-0009", "P-0009", "9", "nope"):
+        with pytest.raises(NotFoundError):
+            workspace.measuring.of(nothing)
+
+
+def test_an_evaluation_whose_endpoint_was_removed_can_still_be_read(workspace: Workspace) -> None:
+    add_tasks(workspace, make_tasks(4, split="trial"))
+    publish(workspace, GOOD)
+    with StubServer(reply) as stub:
+        measure(workspace, workspace.measuring.of_lessons(["E-0001"], settings(workspace, stub)))
+    before = workspace.evaluating.report("EV1")
+    workspace.models.remove("stub", "ann")
+    assert workspace.evaluating.report("EV1") == before
+    assert "EV1" in workspace.evaluating.html("EV1")
 
 
 def test_the_queue_can_be_ordered_by_measured_effect_and_by_uncertainty(workspace: Workspace) -> None:

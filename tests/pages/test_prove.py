@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.errors import InputError
 from core.experience import Add
 from core.proof import Arm, Effect, EvaluationFilter
 from core.settings import Endpoint
 from core.worker import seat
 from core.workspace import Workspace, alongside
+from core.workspace.evaluating import Evaluating
 from core.workspace.people import UNSIGNED
 from core.workspace.policy import PolicyConfig, TaskMove, summary
 from core.workspace.reviewing import Order
@@ -160,6 +162,26 @@ def test_the_gate_of_a_run_is_steered_with_its_run(proved: Workspace) -> None:
     app.query_params["id"] = "EV7"
     page = fine(app.switch_page("pages/prove/evaluation.py").run())
     assert [link for link in page.get("page_link") if "R1" in link.proto.label]
+
+
+def test_evaluations_whose_endpoint_was_removed_are_listed_and_read(proved: Workspace) -> None:
+    endpoint = proved.store.evaluations.get("EV1").config.endpoint
+    proved.models.remove(endpoint, "ann")
+    assert "EV1" in html(fine(open_page("prove/evaluations")))
+    assert "Against" in html(fine(open_page("prove/evaluation", "EV1")))
+
+
+def test_an_error_that_no_page_foresaw_is_one_line_and_no_trace(
+    proved: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(self: object, *arguments: object) -> None:
+        raise InputError("The light went out.")
+
+    monkeypatch.setattr(Evaluating, "report", failing)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    page = app.switch_page("pages/prove/evaluations.py").run()
+    assert not page.exception
+    assert '<div class="w-error" role="alert">The light went out.</div>' in html(page)
 
 
 # --- a new evaluation ---
