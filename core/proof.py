@@ -13,12 +13,16 @@ from pydantic import ConfigDict, Field, model_validator
 
 from core.experience import Kind, Operation, check_text
 from core.record import Record
-from core.settings import EMBEDDED, AgentConfig, RewardConfig
+from core.settings import EMBEDDED, AgentConfig, RewardConfig, free
 
 Held = Literal["trial", "final"]
 """Splits that an evaluation may use: trial selects, final only reports; train teaches, and proves nothing."""
 
 ArmKind = Literal["none", "version", "random", "text", "pack", "without", "with", "majority", "best_of"]
+COUNTED = "Calls, tokens and cost are of these answers, cached ones too; retries and failed requests are not in them."
+"""What the sums of an arm are of; what was sent is another sum, which cached replies are not in."""
+PARTLY = "n: tasks with a scored rollout (pass@k: with k of them), where these are not all tasks of the arm."
+REASONS = 3
 COMPUTED: tuple[ArmKind, ...] = ("majority", "best_of")
 """Arms that are computed from the replies of another one."""
 
@@ -135,6 +139,11 @@ class EvaluationConfig(Record):
     max_tokens_total: int | None = Field(default=None, ge=0)
     max_cost_usd: float | None = Field(default=None, ge=0)
 
+    @property
+    def free(self) -> bool:
+        """Whether only the embedded model is asked, which costs nothing."""
+        return free(self.endpoint, self.judge_endpoint)
+
     @model_validator(mode="after")
     def _whole(self) -> Self:
         names = [arm.name for arm in self.arms]
@@ -200,6 +209,9 @@ class LabelRow(Record):
     baseline: float | None
     """Mean content score of its rollouts, where scores are graded; else their mean reward."""
     arm: float | None
+    baseline_tasks: int = 0
+    """Tasks that could be scored there: the number is of these."""
+    arm_tasks: int = 0
 
 
 class ArmResult(Record):
@@ -218,16 +230,24 @@ class ArmResult(Record):
     scored: int = 0
     unscored: int = 0
     errors: int = 0
+    reasons: dict[str, int] = Field(default_factory=dict)
+    """Why rollouts broke off, by how many did, the most frequent first; at most `REASONS`."""
     mean: float | None = None
     """Mean@n: the mean over tasks of the mean reward of their scored rollouts."""
+    scored_tasks: int = 0
+    """Tasks that have a scored rollout: the mean is of these."""
     pass_at: dict[int, float] = Field(default_factory=dict)
     """Unbiased pass@k by k, over the tasks that have k scored rollouts."""
     pass_tasks: dict[int, int] = Field(default_factory=dict)
     """How many tasks that is."""
     content: float | None = None
     """Mean of the content part of graded scores; None where no score is graded."""
+    content_tasks: int = 0
+    """How many tasks that is of."""
     by_seed: dict[int, float] = Field(default_factory=dict)
+    seed_tasks: dict[int, int] = Field(default_factory=dict)
     by_domain: dict[str, float] = Field(default_factory=dict)
+    domain_tasks: dict[str, int] = Field(default_factory=dict)
     lessons: int = 0
     """That the arm has."""
     injected: int = 0
@@ -241,6 +261,8 @@ class ArmResult(Record):
     completion_tokens: int = 0
     cost_usd: float = 0.0
     """What its rollouts took; a reply from the cache counts with what it cost when it was made."""
+    priced: bool = True
+    """False where its endpoint has no price: what it cost is not known."""
     cut: int = 0
     """Rollouts that max_tokens cut short: truncation explains part of a gain."""
     in_sample: int = 0
@@ -254,6 +276,27 @@ class ArmResult(Record):
     def asked(self) -> bool:
         """Whether a model was asked for it; an arm that is computed from another's replies took nothing by itself."""
         return self.kind not in COMPUTED
+
+    @property
+    def partly(self) -> bool:
+        """Whether one of its numbers is of other tasks than it has: tasks could not be scored, or not k times."""
+        return any(map(self.of, (self.scored_tasks, self.content_tasks, *self.pass_tasks.values())))
+
+    def of(self, tasks: int | None) -> str:
+        """What stands beside a number that is of other tasks than the arm has: ` (n 11)`; else nothing."""
+        return beside(tasks or 0, self.tasks)
+
+    @property
+    def why(self) -> str:
+        """Why its rollouts broke off: `28 × timed out; 3 × refused; 1 × another reason`; empty where nobody knows."""
+        rest = self.errors - sum(self.reasons.values())
+        other = [f"{rest:,} × another reason"] if self.reasons and rest > 0 else []
+        return "; ".join([*(f"{n:,} × {reason.rstrip('.')}" for reason, n in self.reasons.items()), *other])
+
+
+def beside(tasks: int, known: int) -> str:
+    """The number of tasks that a figure is of, ` (n 11)`, where it is another one than is said beside it."""
+    return "" if tasks in (0, known) else f" (n {tasks:,})"
 
 
 class Look(Record):
@@ -300,6 +343,8 @@ class Report(Record):
     config: EvaluationConfig
     model: str
     status: str
+    job_state: str | None = None
+    """Of the newest job on it, or on the run whose gate began it."""
     tasks: int
     threshold: float
     """Reward from which a rollout counts as a success in pass@k."""
@@ -310,8 +355,25 @@ class Report(Record):
     method: str = ""
     """The statistics, by name and source."""
 
+    @property
+    def broken(self) -> int:
+        """Rollouts that broke off and can be made up for."""
+        return sum(arm.errors for arm in self.arms if arm.asked)
+
+    @property
+    def state(self) -> str:
+        """How it stands: `paused` where its job is."""
+        return standing(self.status, self.job_state)
+
 
 EvaluationStatus = Literal["waiting", "running", "done", "cancelled"]
+
+
+def standing(status: str, job_state: str | None) -> str:
+    """An evaluation's status, or the state of its job while one sees to it."""
+    moves = status not in ("done", "cancelled") and job_state not in (None, "done")
+    return job_state if moves and job_state else status
+
 
 Purpose = Literal["compare", "lesson", "trial", "gate", "fresh"]
 """Why it was made: asked for; leave-one-out of a lesson; a trial of proposals; the gate of a run; the re-estimate of
@@ -370,6 +432,10 @@ class EvaluationRow(Record):
     created_at: str
     finished_at: str | None
     job_state: str | None = None
+
+    @property
+    def state(self) -> str:
+        return standing(self.status, self.job_state)
 
 
 MeasuredKind = Literal["lesson", "proposal", "version"]

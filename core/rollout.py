@@ -95,6 +95,10 @@ class Score(Record):
     """The components of a graded score, each in [0, 1], before weighting."""
 
 
+NO_PRICE = "no price"
+"""What is said of a cost that nobody knows, since its endpoint has no price."""
+
+
 class Usage(Record):
     """What model calls took."""
 
@@ -118,6 +122,18 @@ class Usage(Record):
             completion_tokens=self.completion_tokens - other.completion_tokens,
             cost_usd=max(0.0, self.cost_usd - other.cost_usd),  # sums of floats drift
         )
+
+    def priced(self, *, free: bool = False) -> bool:
+        """Whether its cost says anything: tokens of an endpoint without a price cost 0, whatever they really cost.
+
+        Args:
+            free: only the embedded model was asked, which really costs nothing (`core.settings.free`).
+        """
+        return free or self.cost_usd > 0 or not self.prompt_tokens + self.completion_tokens
+
+    def dollars(self, *, free: bool = False) -> str:
+        """`$0.0123`, or `no price`; see `priced`."""
+        return f"${self.cost_usd:,.4f}" if self.priced(free=free) else NO_PRICE
 
 
 class Rollout(Record):

@@ -118,6 +118,11 @@ class Endpoint(Record):
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
 
 
+def free(*endpoints: str | None) -> bool:
+    """Whether these endpoints, by name, are all the embedded model, which costs nothing."""
+    return all(name == EMBEDDED for name in endpoints if name)
+
+
 Component = Literal["verified", "tools", "accepted", "epistemic"]
 """What a reward is made of (DESIGN 2.2): the verifiers' r, the share of tool calls that succeeded rho_s, the user's
 acceptance rho_a, and the epistemic reward u. All but the last are extrinsic."""
@@ -258,6 +263,11 @@ class RunConfig(Record):
     """Id of a token prior that is added to the logits of each reply (DESIGN 2.8); None = none."""
     arm: str = ""
     """Name of the arm that it is, where it is part of an evaluation (`core.proof`); empty for every other run."""
+
+    @property
+    def free(self) -> bool:
+        """Whether only the embedded model is asked, which costs nothing."""
+        return free(self.endpoint, self.extraction_endpoint, self.judge_endpoint)
 
     @model_validator(mode="after")
     def _compares(self) -> Self:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from core.cli.desk import one_line, plural, table
-from core.proof import ArmKind, ArmResult, Comparison, Effect, Measured, Report, StopWhen
+from core.proof import COUNTED, PARTLY, ArmKind, ArmResult, Comparison, Effect, Measured, Report, StopWhen
+from core.rollout import NO_PRICE
 
 
 def told(report: Report) -> list[str]:
     """A report in lines."""
     config = report.config
     lines = [
-        f"{report.id} is {report.status}: {plural(report.tasks, config.split + ' task')} x {config.samples} rollouts x "
+        f"{report.id} is {report.state}: {plural(report.tasks, config.split + ' task')} x {config.samples} rollouts x "
         f"{plural(len(config.seeds), 'seed')} for each arm, with {report.model}.",
         *table([_arm(arm) for arm in report.arms], ARMS),
-        *(f"{arm.name}: {arm.label}. {arm.note}".strip() for arm in report.arms if arm.kind not in PLAIN),
+        *_counted(report),
+        *(f"{arm.name}: {arm.label}. {arm.note}".strip() for arm in report.arms if not _plain(arm)),
+        *_broken(report),
     ]
     for comparison in report.comparisons:
         lines += ["", *_comparison(comparison, config.stop_when)]
@@ -21,7 +24,7 @@ def told(report: Report) -> list[str]:
 
 
 PLAIN: tuple[ArmKind, ...] = ("none", "version")
-"""Kinds of arms that need no explanation."""
+"""Kinds of arms that need no explanation, where they are named for what they are."""
 ARMS = (
     "arm",
     "mean",
@@ -40,18 +43,46 @@ ARMS = (
 )
 
 
+def _plain(arm: ArmResult) -> bool:
+    """Whether its name says what it is: `version:3` does, `version:newest` and a name of one's own do not."""
+    return arm.kind in PLAIN and arm.name.replace(":", " ") in (arm.kind, arm.label)
+
+
+def _counted(report: Report) -> list[str]:
+    """What the numbers of the arms are of."""
+    lines = []
+    if any(arm.pass_at for arm in report.arms):
+        lines.append(f"pass@k is unbiased; a success is a reward of {report.threshold:g} or more.")
+    if any(arm.partly for arm in report.arms):
+        lines.append(PARTLY)
+    return [*lines, COUNTED]
+
+
+def _broken(report: Report) -> list[str]:
+    """Why rollouts broke off, and how they are made up for."""
+    if not report.broken:
+        return []
+    lines = [
+        f"{arm.name}: {plural(arm.errors, 'rollout')} broke off{': ' if arm.why else ''}{arm.why}."
+        for arm in report.arms
+        if arm.errors and arm.asked
+    ]
+    return [*lines, f"Make up for them: winnow eval start --resume {report.id} --retry-failed"]
+
+
 def _arm(arm: ArmResult) -> tuple[object, ...]:
     tokens = arm.prompt_tokens + arm.completion_tokens
+    cost = f"${arm.cost_usd:,.4f}" if arm.priced else NO_PRICE
     return (
         arm.name,
-        _number(arm.mean),
-        " ".join(f"@{k} {p:.2f}" for k, p in arm.pass_at.items()) or "-",
-        _number(arm.content),
+        _number(arm.mean) + arm.of(arm.scored_tasks),
+        " ".join(f"@{k} {p:.2f}{arm.of(arm.pass_tasks.get(k))}" for k, p in arm.pass_at.items()) or "-",
+        _number(arm.content) + arm.of(arm.content_tasks),
         arm.tasks,
         arm.lessons,
         f"{arm.tokens_injected:.0f}",
         f"{arm.calls_per_answer:g}",
-        *((f"{arm.calls:,}", f"{tokens:,}", f"${arm.cost_usd:.4f}") if arm.asked else "---"),
+        *((f"{arm.calls:,}", f"{tokens:,}", cost) if arm.asked else "---"),
         arm.unscored,
         arm.errors,
         arm.cut,
@@ -104,15 +135,16 @@ def short_effect(one: Measured | None) -> str:
     return f"{effect.mean:+.3f} ({span}; n {effect.tasks})"
 
 
-def measured_line(one: Measured) -> str:
-    """What was measured of one thing, with its sample size."""
+def measured_line(one: Measured, beside: str = "") -> str:
+    """What was measured of one thing, with its sample size; of what, where it is not what it stands beside."""
+    of = f", of {one.subject}" if beside not in ("", one.subject) else ""
     kind = ", on fresh tasks" if one.fresh else ", on the tasks that selected it" if one.selected else ""
     together = (
         f"; {one.tried} tried together, p better corrected {_chance(one.p_adjusted)}" if one.tried > 1 else ""
     )
     return (
-        f"{one.evaluation_id}, on version {one.version}, {one.split} tasks x {one.samples} rollouts, {one.model}{kind}"
-        f": {effect_line(one.effect)}{together}"
+        f"{one.evaluation_id}{of}, on version {one.version}, {one.split} tasks x {one.samples} rollouts, "
+        f"{one.model}{kind}: {effect_line(one.effect)}{together}"
     )
 
 

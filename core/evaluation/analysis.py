@@ -16,11 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 
 from core.effect import Paired, best_of, majority, mean_at_k, paired, pass_at_k, successes
+from core.errors import InputError
 from core.evaluation.looking import hopeless_looks, looks, planned
 from core.experience import Experience
 from core.injection import estimate_tokens, render
 from core.library import Library
-from core.proof import Arm, ArmResult, Comparison, Effect, LabelRow, Look, StopWhen, TaskRow, Verdict
+from core.proof import REASONS, Arm, ArmResult, Comparison, Effect, LabelRow, Look, StopWhen, TaskRow, Verdict
 from core.rollout import Task, Usage
 from core.store.evaluations import Outcome
 from core.verifiers import normalise
@@ -32,6 +33,8 @@ FELL = 0.15
 TAKEN_OVER = 0.5
 """An answer that more than this share of the rollouts of a domain give is flagged, where it grew by `FELL`."""
 QUESTION = 200
+REASON = 160
+"""Characters of a reason why rollouts broke off."""
 
 _SHOWN = 0.0005
 """The least change of a mean that its three printed places show."""
@@ -96,6 +99,14 @@ class Told:
     look_every: int | None = None
     level: float = 0.05
     stop_when: StopWhen = "decided"
+    free: bool = False
+    """Only the embedded model was asked, which costs nothing."""
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.threshold):
+            raise InputError(
+                f"The reward that is a success (--success) is a number, such as 1 or 0.5, not {self.threshold}."
+            )
 
 
 def results(sampled: Mapping[str, Sampled], arms: Sequence[Arm], told: Told) -> list[ArmResult]:
@@ -137,7 +148,9 @@ def _result(found: Sampled, told: Told) -> ArmResult:
     values = found.values()
     usage = sum((o.usage for o in outcomes), Usage())
     passes = _passes(found, told)
-    graded = [o.content for o in outcomes if o.content is not None]
+    contents = found.contents()
+    by_seed = {s: found.values(s).values() for s in told.seeds}
+    by_domain = _by_domain(values, told)
     prompts = [_tokens(found.library, _injected(found, task)) for task in found.groups]
     computed = not found.arm.sampled
     return ArmResult(
@@ -146,22 +159,27 @@ def _result(found: Sampled, told: Told) -> ArmResult:
         label=label(found.arm),
         run_ids=found.run_ids,
         tasks=len(found.groups),
+        scored_tasks=_known(values.values()),
         waiting=found.waiting,
         rollouts=len(outcomes),
         scored=sum(o.reward is not None for o in outcomes),
         unscored=sum(o.reward is None and not o.error for o in outcomes),
         errors=sum(o.error for o in outcomes),
+        reasons=_reasons(outcomes),
         mean=_mean(values.values()),
         pass_at={k: p for k, (p, _) in passes.items()},
         pass_tasks={k: n for k, (_, n) in passes.items()},
-        content=_mean(found.contents().values()) if graded else None,
-        by_seed={s: m for s in told.seeds if (m := _mean(found.values(s).values())) is not None},
-        by_domain=_by_domain(values, told),
+        content=_mean(contents.values()),
+        content_tasks=_known(contents.values()),
+        by_seed={s: m for s, own in by_seed.items() if (m := _mean(own)) is not None},
+        seed_tasks={s: n for s, own in by_seed.items() if (n := _known(own))},
+        by_domain={d: m for d, own in by_domain.items() if (m := _mean(own)) is not None},
+        domain_tasks={d: n for d, own in by_domain.items() if (n := _known(own))},
         lessons=len(found.library),
         injected=sum(bool(_injected(found, task)) for task in found.groups),
         tokens_injected=math.fsum(prompts) / len(prompts) if prompts else 0.0,
         calls_per_answer=float(told.samples) if computed else 1.0,
-        **({} if computed else usage.model_dump()),
+        **({} if computed else {**usage.model_dump(), "priced": usage.priced(free=told.free)}),
         cut=sum(o.cut for o in outcomes),
         in_sample=len(found.in_sample & found.groups.keys()),
         stopped_after=found.stopped_after,
@@ -197,11 +215,17 @@ def _passes(found: Sampled, told: Told) -> dict[int, tuple[float, int]]:
     return {k: (math.fsum(each) / len(each), len(each)) for k, each in passed.items() if each}
 
 
-def _by_domain(values: Values, told: Told) -> dict[str, float]:
+def _reasons(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Why rollouts broke off, the most frequent first; each in one line."""
+    said = Counter(" ".join(o.why.split())[:REASON] for o in outcomes if o.error and o.why)
+    return dict(said.most_common(REASONS))
+
+
+def _by_domain(values: Values, told: Told) -> dict[str, list[float | None]]:
     found: defaultdict[str, list[float | None]] = defaultdict(list)
     for task_id, value in values.items():
         found[told.tasks[task_id].domain].append(value)
-    return {d: m for d in sorted(found) if (m := _mean(found[d])) is not None}
+    return {d: found[d] for d in sorted(found)}
 
 
 def _injected(found: Sampled, task_id: str) -> tuple[str, ...]:
@@ -218,6 +242,10 @@ def _tokens(library: Library, ids: tuple[str, ...]) -> float:
 @lru_cache(maxsize=1024)
 def _rendered(texts: tuple[str, ...]) -> float:
     return float(estimate_tokens(render([Experience(id=f"{i}", text=t) for i, t in enumerate(texts)]).text))
+
+
+def _known(values: Collection[float | None]) -> int:
+    return sum(v is not None for v in values)
 
 
 def _mean(values: Collection[float | None]) -> float | None:
@@ -346,6 +374,8 @@ def _labels(a: Sampled, b: Sampled, counted: Sequence[str], told: Told) -> tuple
                 tasks=len(own),
                 baseline=_accuracy(b, own),
                 arm=_accuracy(a, own),
+                baseline_tasks=sum(_accuracy(b, [t]) is not None for t in own),
+                arm_tasks=sum(_accuracy(a, [t]) is not None for t in own),
             )
             for answer, own in sorted(by_label.items())
         ]

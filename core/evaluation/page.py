@@ -18,7 +18,8 @@ from core.evaluation.markup import (
     table,
     verdict,
 )
-from core.proof import ArmResult, Comparison, Effect, Report, StopWhen
+from core.proof import COUNTED, PARTLY, ArmResult, Comparison, Effect, Report, StopWhen, beside
+from core.rollout import NO_PRICE
 
 ROWS = 2_000
 """Tasks of one comparison that are listed; the JSON form has all of them."""
@@ -107,22 +108,38 @@ def _effect(effect: Effect) -> tuple[str, ...]:
 def _arms(report: Report) -> Iterator[str]:
     yield "<h2>The arms</h2>"
     yield table(ARMS, map(_arm, report.arms))
+    yield f'<p class="note">{COUNTED}{f" {PARTLY}" if any(a.partly for a in report.arms) else ""}</p>'
     about = ((a.name, f"{a.label}. {a.note}".strip()) for a in report.arms if a.label != a.name)
     yield f"<ul class='plain'>{''.join(f'<li>{escape(name)}: {escape(said)}</li>' for name, said in about)}</ul>"
+    yield from _broken(report)
     if passes := [a for a in report.arms if a.pass_at]:
         ks = sorted({k for a in passes for k in a.pass_at})
         yield f'<p class="note">pass@k, unbiased; a success is a reward of {report.threshold:g} or more.</p>'
         head = (("Arm", ""), *((f"@{k}", "n") for k in ks))
-        yield table(head, [(a.name, *(number(a.pass_at.get(k)) for k in ks)) for a in passes])
+        yield table(head, [(a.name, *(_pass(a, k) for k in ks)) for a in passes])
+
+
+def _broken(report: Report) -> Iterator[str]:
+    """Why rollouts broke off, and how they are made up for."""
+    if report.broken:
+        arms = [a for a in report.arms if a.errors and a.asked]
+        said = [f"{a.name}: {a.errors:,} broke off{': ' if a.why else ''}{a.why}." for a in arms]
+        said.append(f"winnow eval start --resume {report.id} --retry-failed makes up for them.")
+        yield f"<ul class='plain'>{''.join(f'<li>{escape(line)}</li>' for line in said)}</ul>"
+
+
+def _pass(a: ArmResult, k: int) -> str:
+    return number(a.pass_at[k]) + a.of(a.pass_tasks.get(k)) if k in a.pass_at else "-"
 
 
 def _arm(a: ArmResult) -> tuple[str, ...]:
-    took = (f"{a.calls:,}", f"{a.prompt_tokens + a.completion_tokens:,}", f"${a.cost_usd:.4f}")
+    cost = f"${a.cost_usd:,.4f}" if a.priced else NO_PRICE
+    took = (f"{a.calls:,}", f"{a.prompt_tokens + a.completion_tokens:,}", cost)
     return (
         a.name,
         f"{a.tasks:,}",
-        number(a.mean),
-        number(a.content),
+        number(a.mean) + a.of(a.scored_tasks),
+        number(a.content) + a.of(a.content_tasks),
         f"{a.lessons:,}",
         f"{a.tokens_injected:.0f}",
         f"{a.calls_per_answer:g}",
@@ -139,10 +156,18 @@ def _comparison(comparison: Comparison, stop_when: StopWhen) -> Iterator[str]:
     yield from (f'<p class="flag">{escape(flag)}</p>' for flag in comparison.flags)
     if comparison.content is not None:
         said = f"{number(comparison.content.mean, sign=True)} ({span(comparison.content)})"
+        said += f" on {comparison.content.tasks:,} tasks"
         yield f"<p>The content part alone: {escape(said)}</p>"
     if comparison.labels:
         rows = [
-            (r.domain, r.label, f"{r.tasks:,}", number(r.baseline), number(r.arm)) for r in comparison.labels
+            (
+                r.domain,
+                r.label,
+                f"{r.tasks:,}",
+                number(r.baseline) + beside(r.baseline_tasks, r.tasks),
+                number(r.arm) + beside(r.arm_tasks, r.tasks),
+            )
+            for r in comparison.labels
         ]
         head = (
             ("Domain", ""),

@@ -58,10 +58,10 @@ def draw(ws: Workspace, found: Outlook, config: RunConfig) -> None:
     if at_first.trouble:
         red_line(at_first.trouble)
     if at_first.found:
-        result(at_first.found)
+        result(at_first.found, config)
 
 
-def result(found: Rehearsal) -> None:
+def result(found: Rehearsal, config: RunConfig) -> None:
     """The rollouts of the task that was tried."""
     group = found.group
     shown = charts_group.ranked(group)
@@ -71,7 +71,7 @@ def result(found: Rehearsal) -> None:
         chip=words.group_chip(group),
         task=safe.short(found.task.id, 60),
         took=f"{found.took_s:.1f}",
-        sent=f"{words.plural(found.sent.calls, 'call')} sent, {words.money(found.sent.cost_usd)}",
+        sent=f"{words.plural(found.sent.calls, 'call')} sent, {words.cost(found.sent, free=config.free)}",
         question=safe.short(found.task.question, 400),
     )
     if group.reason:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.rollout import Usage
-from core.settings import Endpoint, RunConfig
+from core.settings import Endpoint, RunConfig, free
 from core.workspace import Workspace
 from core.workspace.estimating import Bounds, duration_s
 from core.workspace.planning import Plan
@@ -64,7 +64,7 @@ def draw(ws: Workspace, found: Outlook, tried: Rehearsal | None) -> None:
         [
             ("Model", plan.model),
             ("Tokens", words.between(_tokens(least), _tokens(most))),
-            ("Cost", cost(least, most)),
+            ("Cost", words.costs(least, most, free=config.free)),
             ("Time", _time(ws, found, endpoint, tried)),
             (
                 "Library",
@@ -75,12 +75,6 @@ def draw(ws: Workspace, found: Outlook, tried: Rehearsal | None) -> None:
     _stages(found)
     for note in plan.notes:
         frame.note(note)
-
-
-def cost(least: Usage, most: Usage) -> str:
-    if not most.cost_usd:
-        return "none: its endpoints have no price"
-    return f"{words.money(least.cost_usd)} to {words.money(most.cost_usd)}"
 
 
 def start_label(found: Outlook) -> str:
@@ -135,13 +129,13 @@ def _between(low: str, high: str) -> str:
 
 def _stages(found: Outlook) -> None:
     """Calls and tokens of each stage, where there is more than one."""
-    estimate = found.plan.estimate
+    estimate, config = found.plan.estimate, found.plan.config
     stages = (
-        ("rollouts", estimate.rollouts),
-        ("judging", estimate.judging),
-        ("extraction", estimate.extraction),
+        ("rollouts", estimate.rollouts, config.endpoint),
+        ("judging", estimate.judging, config.judge_endpoint),
+        ("extraction", estimate.extraction, config.extraction_endpoint),
     )
-    used = [(name, bounds) for name, bounds in stages if bounds.high.calls]
+    used = [stage for stage in stages if stage[1].high.calls]
     if len(used) < 2:
         return
     rows = joined(
@@ -151,9 +145,9 @@ def _stages(found: Outlook) -> None:
             name=name,
             calls=words.between(bounds.low.calls, bounds.high.calls),
             tokens=words.between(_tokens(bounds.low), _tokens(bounds.high)),
-            cost=words.money(bounds.high.cost_usd),
+            cost=words.cost(bounds.high, free=free(asked)),
         )
-        for name, bounds in used
+        for name, bounds, asked in used
     )
     with st.expander("By stage", icon=":material/stacked_bar_chart:"):
         safe.html(

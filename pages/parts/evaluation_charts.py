@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.proof import Effect
+from core.proof import ArmResult, Effect
 from pages.parts import measured
 from pages.parts.charts import BAD, CHAFF, GRAIN, draw, frame, wrapped
 
@@ -76,7 +76,7 @@ def differences(rows: Sequence[tuple[str, Effect]], baseline: str, key: str) -> 
     draw(figure, key, f"Differences to {wrapped(baseline)} with their 95 % intervals: {said}")
 
 
-def curves(rows: Sequence[tuple[str, dict[int, float]]], key: str) -> None:
+def curves(arms: Sequence[ArmResult], key: str) -> None:
     """pass@k by k, a line for each of at most `CURVES` sampled arms, told apart by their marks."""
     import plotly.graph_objects as go
 
@@ -85,18 +85,19 @@ def curves(rows: Sequence[tuple[str, dict[int, float]]], key: str) -> None:
     symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
     dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
     figure = go.Figure()
-    for i, (name, passes) in enumerate(rows):
+    for i, arm in enumerate(arms):
         figure.add_scatter(
-            x=list(passes),
-            y=[round(p, 4) for p in passes.values()],
+            x=list(arm.pass_at),
+            y=[round(p, 4) for p in arm.pass_at.values()],
             mode="lines+markers",
-            name=wrapped(name),
+            name=wrapped(arm.name),
+            customdata=[arm.pass_tasks.get(k) for k in arm.pass_at],
             line={"color": SERIES[i], "width": 2, "dash": dashes[i]},
             marker={"symbol": symbols[i], "size": 9},
-            hovertemplate="%{fullData.name}: pass@%{x} = %{y:.2f}<extra></extra>",
+            hovertemplate="%{fullData.name}: pass@%{x} = %{y:.2f} (n = %{customdata})<extra></extra>",
         )
     frame(figure, 250)
-    most = max((k for _, passes in rows for k in passes), default=1)
+    most = max((k for arm in arms for k in arm.pass_at), default=1)
     figure.update_xaxes(
         title="k", type="log", tickvals=[2**i for i in range(12) if 2**i <= most], ticktext=None
     )

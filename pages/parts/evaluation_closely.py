@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.proof import Comparison, Report
+from core.proof import Comparison, Report, beside
 from pages.parts import address, frame, measured, number_tables, safe, words
 
 
@@ -52,8 +52,8 @@ def _labels(one: Comparison) -> None:
             ("", r.domain),
             ("", safe.short(r.label, 80)),
             ("num", f"{r.tasks:,}"),
-            ("num", words.number(r.baseline)),
-            ("num", words.number(r.arm)),
+            ("num", words.number(r.baseline) + beside(r.baseline_tasks, r.tasks)),
+            ("num", words.number(r.arm) + beside(r.arm_tasks, r.tasks)),
         )
         for r in one.labels
     ]

@@ -86,7 +86,7 @@ def _progress(ws: Workspace, found: Evaluation, job: Job | None) -> None:
     live.speed(ws, work.id, job)
     spent = ws.store.spending.of_run(work.id)
     if spent.calls or work.status != "done":
-        live.took(spent, jobs.caps(work, job))
+        live.took(spent, jobs.caps(work, job), free=found.config.free)
 
 
 def _steering(ws: Workspace, found: Evaluation, job: Job | None) -> None:

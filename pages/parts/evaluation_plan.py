@@ -64,7 +64,7 @@ def draw(ws: Workspace, found: Outlook) -> None:
         [
             ("Model", plan.model),
             ("Tokens", words.between(_tokens(least), _tokens(most))),
-            ("Cost", _cost(takes)),
+            ("Cost", words.costs(least, most, free=plan.config.free)),
             ("Time", _time(ws, found)),
             ("Domains", ", ".join(f"{n} {domain}" for domain, n in list(plan.by_domain.items())[:12])),
         ]
@@ -81,12 +81,6 @@ def draw(ws: Workspace, found: Outlook) -> None:
 
 def _tokens(usage: Usage) -> int:
     return usage.prompt_tokens + usage.completion_tokens
-
-
-def _cost(takes: Bounds) -> str:
-    if not takes.high.cost_usd:
-        return "none: its endpoint has no price"
-    return f"{words.money(takes.low.cost_usd)} to {words.money(takes.high.cost_usd)}"
 
 
 def _time(ws: Workspace, found: Outlook) -> str:

@@ -57,7 +57,7 @@ def _task(ws: Workspace, report: Report, one: Comparison, row: TaskRow) -> None:
     word, tone = TONES[row.outcome]
     moved = "" if row.difference is None else f" {row.difference:+.2f}"
     safe.html(
-        '<div class="w-card w-task-row"><div class="top"><span class="id">{task}</span>{chip}'
+        '<div class="w-card w-task-row"><div class="top"><span class="id" title="{task}">{task}</span>{chip}'
         '<span class="w-chip quiet">{domain}</span><span class="end">{baseline} {a} → {arm} {b}</span></div>'
         '<div class="text clamp" dir="auto">{question}</div></div>',
         task=row.task_id,

@@ -7,7 +7,8 @@ from functools import partial
 
 import streamlit as st
 
-from core.proof import ArmResult, Comparison, Effect, Report
+from core.proof import COUNTED, PARTLY, ArmResult, Comparison, Effect, Report
+from core.rollout import NO_PRICE
 from core.workspace import Workspace
 from pages.parts import evaluation_charts, frame, measured, number_tables, safe, session, words
 from pages.parts.safe import Markup, joined, markup
@@ -133,7 +134,7 @@ def _effects(comparisons: Sequence[Comparison]) -> None:
 
 def _effect_row(name: str, effect: Effect, in_sample: int) -> Markup:
     return number_tables.row(
-        ("", markup("{sign} <b>{name}</b>", sign=measured.SAID[measured.verdict(effect)][0], name=name)),
+        ("", number_tables.name(name, sign=measured.SAID[measured.verdict(effect)][0])),
         ("num", words.number(effect.mean, 3, sign=True)),
         ("num", measured.span(effect).removeprefix("95 % ")),
         ("num", measured.chance(effect.p_two_sided)),
@@ -170,6 +171,7 @@ def arms(report: Report) -> None:
         f"Mean@k over tasks; pass@k is unbiased, a success is a reward of {report.threshold:g} or more",
     )
     number_tables.draw(ARMS, [_arm_row(arm) for arm in report.arms])
+    frame.note(f"{COUNTED}{f' {PARTLY}' if any(arm.partly for arm in report.arms) else ''}")
     for arm in report.arms:
         if told := _beside(arm):
             frame.note(f"{arm.name}: {told}")
@@ -184,9 +186,7 @@ def _passes(arms: Sequence[ArmResult]) -> None:
     first = (
         sorted(arms, key=lambda a: -max(a.pass_at.values())) if len(arms) > evaluation_charts.CURVES else arms
     )
-    evaluation_charts.curves(
-        [(a.name, a.pass_at) for a in first[: evaluation_charts.CURVES]], "evaluation_passes"
-    )
+    evaluation_charts.curves(first[: evaluation_charts.CURVES], "evaluation_passes")
     if len(arms) > evaluation_charts.CURVES:
         frame.note(
             f"The {evaluation_charts.CURVES} highest of {len(arms):,} arms; the table has all of them."
@@ -194,8 +194,8 @@ def _passes(arms: Sequence[ArmResult]) -> None:
     head = (("Arm", ""), *((f"@{k}", "num") for k in ks))
     rows = [
         number_tables.row(
-            ("", markup("<b>{name}</b>", name=arm.name)),
-            *(("num", words.number(arm.pass_at.get(k))) for k in ks),
+            ("", number_tables.name(arm.name)),
+            *(("num", words.number(arm.pass_at.get(k)) + arm.of(arm.pass_tasks.get(k))) for k in ks),
         )
         for arm in arms
     ]
@@ -207,18 +207,18 @@ def _arm_row(arm: ArmResult) -> Markup:
     most = ks[-1] if len(ks) > 1 else None
     tokens = arm.prompt_tokens + arm.completion_tokens
     return number_tables.row(
-        ("", markup('<b>{name}</b><div class="w-note">{label}</div>', name=arm.name, label=arm.label)),
-        ("num", words.number(arm.mean, 3)),
-        ("num", words.number(arm.pass_at[1]) if 1 in arm.pass_at else ""),
-        ("num", f"@{most} {arm.pass_at[most]:.2f}" if most else ""),
-        ("num", words.number(arm.content) if arm.content is not None else ""),
+        ("", number_tables.name(arm.name, note=arm.label)),
+        ("num", words.number(arm.mean, 3) + arm.of(arm.scored_tasks)),
+        ("num", words.number(arm.pass_at[1]) + arm.of(arm.pass_tasks.get(1)) if 1 in arm.pass_at else ""),
+        ("num", f"@{most} {arm.pass_at[most]:.2f}{arm.of(arm.pass_tasks.get(most))}" if most else ""),
+        ("num", words.number(arm.content) + arm.of(arm.content_tasks) if arm.content is not None else ""),
         ("num", f"{arm.tasks:,}"),
         ("num", f"{arm.lessons:,}"),
         ("num", f"{arm.tokens_injected:.0f}"),
         ("num", f"{arm.calls_per_answer:g}"),
         ("num", f"{arm.calls:,}" if arm.asked else ""),
         ("num", f"{tokens:,}" if arm.asked else ""),
-        ("num", words.money(arm.cost_usd) if arm.asked else ""),
+        ("num", (words.money(arm.cost_usd) if arm.priced else NO_PRICE) if arm.asked else ""),
     )
 
 
@@ -226,7 +226,9 @@ def _beside(arm: ArmResult) -> str:
     """What must be known beside the numbers of an arm."""
     parts = [
         arm.note,
-        f"{words.plural(arm.errors, 'rollout')} broke off." if arm.errors else "",
+        f"{words.plural(arm.errors, 'rollout')} broke off{': ' if arm.why else ''}{arm.why}."
+        if arm.errors
+        else "",
         f"{words.plural(arm.unscored, 'rollout')} could not be scored; neither is 0." if arm.unscored else "",
         f"{words.plural(arm.cut, 'reply')} cut short by the limit of tokens." if arm.cut else "",
         f"Stopped early, after {words.plural(arm.stopped_after, 'task')}: its looks say why."
@@ -238,7 +240,7 @@ def _beside(arm: ArmResult) -> str:
 
 def retry(ws: Workspace, report: Report) -> None:
     """Make up for rollouts that broke off, once it is done."""
-    broke = sum(arm.errors for arm in report.arms if arm.run_ids and arm.calls_per_answer == 1)
+    broke = report.broken
     if report.status != "done" or not broke:
         return
     refusal = session.refusal("reviewer")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.job import Job
-from core.rollout import Usage
+from core.rollout import NO_PRICE, Usage
 from core.settings import RunConfig
 from core.workspace import Workspace
 from core.workspace.watching import calls_a_minute
@@ -89,19 +89,31 @@ def speed(ws: Workspace, work_id: str, job: Job | None) -> None:
     frame.note(" · ".join(part for part in parts if part))
 
 
-def took(usage: Usage, limits: RunConfig | None) -> None:
-    """Calls, tokens and money, against their caps; None for what was recorded elsewhere, which has none."""
+def took(usage: Usage, limits: RunConfig | None, *, free: bool = False) -> None:
+    """What was sent, calls, tokens and money, against the caps.
+
+    Args:
+        usage: the sums.
+        limits: with the caps; None for what was recorded elsewhere, which has none.
+        free: only the embedded model was asked.
+    """
     calls, sent, money = (
         (limits.max_calls, limits.max_tokens_total, limits.max_cost_usd) if limits else (None, None, None)
     )
     meters.draw(
         [
-            Meter("model calls", usage.calls, calls, _whole),
+            Meter("model calls" if limits is None else "model calls sent", usage.calls, calls, _whole),
             Meter("tokens", usage.prompt_tokens + usage.completion_tokens, sent, _whole),
-            Meter("spent", usage.cost_usd, money, words.money),
+            _spent(usage, money, limits is None, free),
         ],
         capped=limits is not None,
     )
+
+
+def _spent(usage: Usage, cap: float | None, recorded: bool, free: bool) -> Meter:
+    if usage.priced(free=free):
+        return Meter("spent", usage.cost_usd, cap, words.money)
+    return Meter("recorded" if recorded else "known", 0, None, lambda _: "no cost" if recorded else NO_PRICE)
 
 
 def _whole(value: float) -> str:

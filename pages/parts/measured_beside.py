@@ -71,6 +71,6 @@ def order_note(order: str) -> None:
 
 
 def chips(ws: Workspace, ids: Sequence[str]) -> dict[str, measured.Markup]:
-    """The newest measured effect of each, as a chip with its sign."""
+    """The newest measured effect of each, as a chip with its sign and its number of tasks."""
     found = ws.store.evaluations.newest_measured(ids)
     return {name: measured.chip(one.effect, number=True) for name, one in found.items()}

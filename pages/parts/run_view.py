@@ -67,7 +67,7 @@ def _progress(ws: Workspace, run: Run, job: Job | None) -> None:
     watching.speed(ws, run.id, job)
     sent = run.kind != "recorded"  # by Winnow
     if sent:
-        watching.took(run.spent, jobs.caps(run, job))
+        watching.took(run.spent, jobs.caps(run, job), free=run.config.free)
     else:
         watching.took(_summed(ws, run).usage, None)
 

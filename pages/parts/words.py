@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.experience import Add, Delete, Merge, Modify, Proposal
-from core.rollout import UNGRADED, Group, GroupRow, Rollout, RunStatus
+from core.rollout import NO_PRICE, UNGRADED, Group, GroupRow, Rollout, RunStatus, Usage
 from core.settings import RewardConfig
 from pages.parts.frame import chip
 from pages.parts.safe import Markup
@@ -86,6 +86,16 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
 
 def money(usd: float) -> str:
     return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:,.2f}"
+
+
+def cost(usage: Usage, *, free: bool = False) -> str:
+    """`$0.0123`, or `no price` where its endpoint has none; `free` where only the embedded model was asked."""
+    return money(usage.cost_usd) if usage.priced(free=free) else NO_PRICE
+
+
+def costs(least: Usage, most: Usage, *, free: bool = False) -> str:
+    """`$0.0100 to $0.0200`, or `no price`."""
+    return f"{money(least.cost_usd)} to {money(most.cost_usd)}" if most.cost_usd else cost(most, free=free)
 
 
 def between(least: int, most: int) -> str:
