@@ -16,6 +16,7 @@ from core.jobs import FAULT as FAULT_SENTENCE
 from core.jobs import Came
 from core.rollout import Run
 from core.settings import RunConfig
+from core.workspace.judgeable import said_of
 from core.workspace.planning import CAPS, Plan
 
 
@@ -72,6 +73,8 @@ def run(
             _rehearse(desk, caps, task_id)
             return
         found = workspace.learning.start(caps, desk.who)
+        if found.status != "done" and (note := said_of(caps, workspace.store)):
+            click.echo(note, err=True)
     if retry_failed:
         workspace.learning.retry(found.id, desk.who)
     elif found.status == "done":

@@ -6,7 +6,10 @@ from core.rollout import Score, Task
 from core.verifiers.check import Check
 from core.verifiers.outside import Outside
 
-_WHY = "nothing here checks its tasks (their attempts were graded elsewhere); give them a verifier to sample them anew"
+_WHY = (
+    "nothing here checks its tasks (their attempts were graded elsewhere); to sample them anew, import them again as "
+    "tasks, with their answers"
+)
 
 
 class Unchecked(Check):

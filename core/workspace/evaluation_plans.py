@@ -17,6 +17,7 @@ from core.review.staging import stale
 from core.rollout import Task
 from core.settings import Endpoint, RunConfig
 from core.store import Store
+from core.workspace.judgeable import judgeable, left_out, nothing_checks
 from core.workspace.models import Models
 from core.workspace.outcomes import Outcomes
 from core.workspace.planning import CAPS, check_help, check_money, identity_of
@@ -80,7 +81,11 @@ class EvaluationPlans:
         config = self._pinned(config)
         endpoint = self._models.get(config.endpoint)
         run_config = run_config_of(config, config.arms[0], config.seeds[0])
-        tasks = ordered(self._store.tasks.select(config.split, config.domains), config)
+        there_are = self._store.tasks.select(config.split, config.domains)
+        can_be_judged = judgeable(there_are, config.reward)
+        if there_are and not can_be_judged:
+            raise InputError(nothing_checks(f"any of the {len(there_are):,} {config.split} tasks asked for"))
+        tasks = ordered(can_be_judged, config)
         if not tasks:
             raise InputError(self._no_tasks(config))
         libraries = self._outcomes.libraries(config)
@@ -106,7 +111,10 @@ class EvaluationPlans:
             model=endpoint.model,
             rollouts=groups * config.samples,
             calls=groups * each,
-            notes=tuple(self.notes(config, libraries, endpoint, tasks, there.id if there else "")),
+            notes=(
+                *filter(None, [left_out(len(there_are) - len(can_be_judged))]),
+                *self.notes(config, libraries, endpoint, tasks, there.id if there else ""),
+            ),
             request=request,
             resumes=there.id if there else None,
             finished=there is not None and there.status == "done",

@@ -20,6 +20,7 @@ from core.settings import Endpoint, RunConfig
 from core.store import Store
 from core.verifiers import make_verifier, missing
 from core.workspace.estimating import Estimate, estimate
+from core.workspace.judgeable import UNCHECKED, judgeable, left_out, nothing_checks
 from core.workspace.models import Models
 from core.workspace.priors import check_tokenizer, limits_of
 from core.workspace.scoring import agent_of, outside_of
@@ -57,6 +58,8 @@ class Plan(Record):
     """What it may take at least and at most, extraction included."""
     notes: tuple[str, ...] = ()
     """What is good to know before it starts: lessons that were learned on another model."""
+    left_out: int = 0
+    """Tasks of the split and domains that nothing here can judge."""
     with_lessons: int = 0
     """Tasks whose domain the library version has lessons for; the others are asked as they are."""
     request: str
@@ -89,9 +92,14 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     if config.prior:
         check_tokenizer(store.priors.get(config.prior), endpoint)
         limits_of(endpoint)
-    tasks = _seeded(store.tasks.select(config.split, config.domains), config)
-    if not tasks:
+    there_are = store.tasks.select(config.split, config.domains)
+    if not there_are:
         raise InputError(_no_tasks(config, store.tasks.counts()))
+    can_be_judged = judgeable(there_are, config.reward)
+    if not can_be_judged:
+        raise InputError(nothing_checks(f"any of the {len(there_are):,} {config.split} tasks asked for"))
+    unjudged = len(there_are) - len(can_be_judged)
+    tasks = _seeded(can_be_judged, config)
     check_help(config, tasks, models)
     request = _request(config, endpoint, others, tasks)
     head = store.versions.head()
@@ -113,7 +121,8 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         calls=len(tasks) * config.epochs * each,
         request=request,
         estimate=estimate(tasks, config, endpoint, library, extractor=extractor, judge=judge),
-        notes=tuple(n for n in (note, _on_trial(config, tasks, store)) if n),
+        notes=tuple(n for n in (left_out(unjudged), note, _on_trial(config, tasks, store)) if n),
+        left_out=unjudged,
         with_lessons=_with_lessons(tasks, library),
         resumes=there.id if there else None,
         finished=there is not None and there.status == "done",
@@ -168,7 +177,8 @@ def check_going_on(run: Run, caps: RunConfig, models: Models) -> None:
 def check_help(config: RunConfig, tasks: Sequence[Task], models: Models) -> None:
     """Refuse a run whose answers nobody could judge, or whose agents may not do what they are to do."""
     seen = {id(t.verifier): t for t in reversed(tasks)}  # equal ones are mostly the same one
-    specs = {t.verifier.canonical(): (t.verifier, t.id) for t in reversed(seen.values())}
+    own = [t for t in reversed(seen.values()) if t.verifier.kind != UNCHECKED]  # another one judges those
+    specs = {t.verifier.canonical(): (t.verifier, t.id) for t in own}
     kinds = {t.verifier.kind for t in seen.values()}
     if taken := sorted(kinds & config.reward.verifiers.keys()):
         raise InputError(
@@ -234,8 +244,8 @@ def _on_trial(config: RunConfig, tasks: Sequence[Task], store: Store) -> str:
         return ""
     from core.workspace.trial_gate import LEAST_TASKS
 
-    counts = store.tasks.counts()
-    few = {d: counts[d].get("trial", 0) for d in sorted({t.domain for t in tasks})}
+    there = Counter(t.domain for t in judgeable(store.tasks.select("trial"), config.reward))
+    few = {d: there[d] for d in sorted({t.domain for t in tasks})}
     few = {d: n for d, n in few.items() if n < LEAST_TASKS}
     if not few:
         return ""

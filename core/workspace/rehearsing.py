@@ -23,6 +23,7 @@ from core.runner import Assignment, Runner
 from core.settings import RunConfig
 from core.store import Store
 from core.workspace import alongside
+from core.workspace.judgeable import judgeable, nothing_checks
 from core.workspace.models import Models
 from core.workspace.nearest import Nearest
 from core.workspace.planning import Plan, make_plan
@@ -74,6 +75,9 @@ def rehearse(store: Store, models: Models, config: RunConfig, task_id: str = "")
     plan = make_plan(config, store, models)
     task = next((t for t in plan.tasks if not task_id or t.id == task_id), None)
     if task is None:
+        named = store.tasks.find(task_id)
+        if named is not None and not judgeable([named], config.reward):
+            raise InputError(nothing_checks(f"task {task_id!r}"))
         raise InputError(f"This run has no task {task_id!r}.")
     return asyncio.run(_sampled(store, models, plan, task))
 

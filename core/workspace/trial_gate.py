@@ -29,6 +29,7 @@ from core.store import Store
 from core.store.evaluations import GATE_DECIDED, GATE_TRIED
 from core.workspace.evaluating import Evaluating
 from core.workspace.evaluation_plans import ARM_SETTINGS
+from core.workspace.judgeable import judgeable
 from core.workspace.measuring import Measuring
 
 LEAST_TASKS, SAMPLES = 40, 4
@@ -93,7 +94,7 @@ class TrialGate:
         """Write the trial of what was not tried yet down; gives its id, or None where there is nothing to try."""
         with self._store.writing():
             candidates = self._candidates()
-            tasks = Counter(t.domain for t in self._store.tasks.select("trial"))
+            tasks = self._tasks()
             library = self._store.versions.library()
             limit = selecting(tasks)
             enough, too_few = list[tuple[Proposal, int]](), list[tuple[Proposal, int]]()
@@ -112,6 +113,11 @@ class TrialGate:
                 self._actor, GATE_TRIED, self._run.id, evaluation=begun.id, proposals=list(ids), limit=limit
             )
         return begun.id
+
+    def _tasks(self) -> Counter[str]:
+        """Trial tasks that can be judged, by domain."""
+        found = judgeable(self._store.tasks.select("trial"), self._run.config.reward)
+        return Counter(task.domain for task in found)
 
     def _candidates(self) -> list[Proposal]:
         seen = {i for kind in (GATE_TRIED, HELD_BACK) for e in self._events(kind) for i in _named(e)}
@@ -214,7 +220,7 @@ class TrialGate:
         baseline = Arm(name=f"version {parent}", kind="version", version=parent)
         if before.arms[0].version != parent:  # somebody published while it was tried
             return ""
-        tasks, used = Counter(t.domain for t in self._store.tasks.select("trial")), before.limit or 0
+        tasks, used = self._tasks(), before.limit or 0
         left = {domain for domain, count in tasks.items() if count > used}
         each = [
             arm

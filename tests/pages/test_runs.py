@@ -22,7 +22,7 @@ from core.workspace.planning import Plan
 from core.workspace.preferences import Caps
 from pages.parts import pace, words
 from pages.parts.run_form import plainly
-from tests.make import make_group
+from tests.make import add_tasks, make_group, make_task
 from tests.pages.workspaces import add_run, tasks
 from tests.stub_server import StubServer
 
@@ -101,6 +101,14 @@ def priced(ws: Workspace, base_url: str = "http://127.0.0.1:9/v1") -> None:
 
 
 # --- a new run ---
+
+
+def test_the_page_says_how_many_tasks_are_left_out_since_nothing_checks_them(ws: Workspace) -> None:
+    priced(ws)
+    add_tasks(ws, [make_task(id=f"T{n}", verifier=VerifierSpec(kind="none")) for n in (1, 2)])
+    page = fine(open_page("new_run"))
+    assert "2 tasks are left out, since they came in with recorded rollouts" in html(page)
+    assert page.button("run_start").label.startswith(r"Start\: at most 144 calls")
 
 
 def test_the_button_names_calls_and_cost_and_writes_nothing_down_before_it_is_pressed(ws: Workspace) -> None:
