@@ -125,6 +125,11 @@ class Conversation(NamedTuple):
     orphans: int
     """Results for which there is no call."""
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is recorded of what the model did: no turn of its, though an empty one, and no call."""
+        return not self.steps and all(message.role != "assistant" for message in self.messages)
+
 
 def conversation(items: Iterable[Any]) -> Conversation:
     """Read the messages of one attempt, in any mixture of the dialects; what is no message is left out.

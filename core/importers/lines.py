@@ -134,6 +134,11 @@ def _has_long_lines(opened: Opened) -> bool:
         return False
 
 
+def nothing_done(place: str, raw: bytes | str) -> Aside:
+    """A record that tells nothing of what the model did: with whatever score, it would be an invented attempt."""
+    return set_aside(place, "nothing is recorded of what the model did: no answer and no tool call", raw)
+
+
 def members_of(opened: Opened) -> Iterator[Piece | Aside]:
     """The members of a list, or of several, and objects that were written one after the other."""
     number, place = 0, "record 1"

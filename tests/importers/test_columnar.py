@@ -60,3 +60,10 @@ def test_any_type_in_the_lists_is_read_or_ungraded(tmp_path: Path) -> None:
     odd: list[Any] = [None, 1, "x", [], {}, float("nan")]
     attempts = attempts_of(FORM, _file(tmp_path, row(1, code=odd, pred=odd, score=odd, report=odd)))
     assert [a.scores["score"].value for a in attempts] == [None, 1.0, None, None, None, None]
+
+
+def test_scores_alone_are_no_attempts_and_with_answers_they_are(tmp_path: Path) -> None:
+    bare = {"idx": 7, "question": "How much is 2 times 3?", "gt": "6", "score": [True, False]}
+    [aside] = asides_of(FORM, _file(tmp_path, row(2), bare))
+    assert (aside.place, "nothing is recorded of what the model did" in aside.reason) == ("line 2", True)
+    assert len(attempts_of(FORM, _file(tmp_path, row(2), bare | {"pred": ["6", "5"]}))) == 6

@@ -391,3 +391,38 @@ def test_any_type_anywhere_gives_attempts_or_asides_and_no_traceback(tmp_path: P
     attempts = [f for f in found if isinstance(f, Attempt)]
     assert len(attempts) + sum(isinstance(f, Aside) for f in found) == len(rows)
     assert as_stored(attempts) == attempts
+
+
+NOTHING_DONE = "nothing is recorded of what the model did"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], [{"role": "user", "content": "How much is 2 + 3?"}], [{"role": "system", "content": "Add."}]],
+)
+def test_a_score_for_what_was_not_recorded_is_no_attempt(tmp_path: Path, given: list[Any]) -> None:
+    path = _jsonl(tmp_path, line(1, 0, 1.0), {**line(1, 1, 1.0), "messages": given})
+    [aside] = asides_of(FORM, path)
+    assert (aside.place, NOTHING_DONE in aside.reason) == ("line 2", True)
+    assert len(attempts_of(FORM, path)) == 1
+
+
+def test_an_attempt_that_broke_off_before_the_model_said_anything_is_one(tmp_path: Path) -> None:
+    row = {**line(1, 1, 1.0), "messages": [], "error": "the provider is down"}
+    [_, broken] = attempts_of(FORM, _jsonl(tmp_path, line(1, 0, 1.0), row))
+    assert broken.error == "the provider is down"
+
+
+@pytest.mark.parametrize("said", ["", "5"])
+def test_an_answer_beside_a_score_is_an_attempt_also_where_it_is_empty(tmp_path: Path, said: str) -> None:
+    path = _jsonl(
+        tmp_path, {"task_id": "a", "question": "How much is 2 + 3?", "completion": said, "score": 1.0}
+    )
+    [attempt] = attempts_of(FORM, path)
+    assert (attempt.trajectory.answer, attempt.scores["score"].value) == (said, 1.0)
+
+
+def test_bare_messages_without_a_turn_of_the_model_are_no_attempt(tmp_path: Path) -> None:
+    path = _jsonl(tmp_path, {"role": "system", "content": "Add."}, {"role": "user", "content": "2 + 3?"})
+    [aside] = asides_of(FORM, path)
+    assert NOTHING_DONE in aside.reason

@@ -135,3 +135,11 @@ def test_neither_metadata_nor_a_pointer_is_such_a_file(tmp_path: Path) -> None:
 def test_a_member_of_any_type_breaks_nothing(tmp_path: Path) -> None:
     rows = list(mutations(row(0, 7) | {"info": {"a": 1}, "task": "t"}))
     assert sum(read_lines(FORM, tmp_path / "results.jsonl", rows)) == len(rows)
+
+
+def test_a_reward_for_what_was_not_recorded_is_no_attempt(tmp_path: Path) -> None:
+    path = write(tmp_path, row(0, 7), row(1, 7) | {"completion": [], "stop_condition": None})
+    [aside] = asides_of(FORM, path)
+    assert "nothing is recorded of what the model did" in aside.reason
+    assert len(attempts_of(FORM, path)) == 1
+    assert one(tmp_path, completion=[], stop_condition="prompt_too_long").trajectory.answer == ""

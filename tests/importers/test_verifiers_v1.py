@@ -163,3 +163,10 @@ def test_a_member_of_any_type_breaks_nothing(tmp_path: Path) -> None:
     assert sum(read_lines(FORM, tmp_path / "traces.jsonl", episodes)) >= len(episodes)
     judged = [episode(0, trace(0, 7), judge) for judge in mutations(trace(0, 7, agent="judge"))]
     assert sum(read_lines(FORM, tmp_path / "traces.jsonl", judged)) == 2 * len(judged)
+
+
+def test_a_reward_for_what_was_not_recorded_is_no_attempt(tmp_path: Path) -> None:
+    silent = trace(0, 7) | {"nodes": [], "root_reply": None, "stop_condition": None, "calls": []}
+    [aside] = asides_of(FORM, write(tmp_path, episode(0, silent)))
+    assert "nothing is recorded of what the model did" in aside.reason
+    assert one(tmp_path, nodes=[], root_reply="7", stop_condition=None).trajectory.answer == "7"

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, new_attempt, new_trajectory
 from core.importers.dialects import conversation
 from core.importers.getting import as_json, as_list, as_said, as_seen, as_text
-from core.importers.lines import Piece, records_of, set_aside
+from core.importers.lines import Piece, nothing_done, records_of, set_aside
 from core.importers.opened import Opened
 from core.rollout import Message
 
@@ -73,6 +73,9 @@ def _attempts(piece: Piece) -> Iterator[Found]:
         return
     texts = next((held for k in _TEXTS if (held := as_list(row.get(k)))), [])
     columns = [texts, as_list(row.get("pred")), as_list(row.get("score"))]
+    if columns[2] and not (columns[0] or columns[1]):
+        yield nothing_done(piece.place, as_said(row))
+        return
     lengths = {len(held) for held in columns if held}
     if not lengths:
         yield set_aside(piece.place, "it holds no attempt", as_said(row))

@@ -29,7 +29,7 @@ from core.importers.attempt import (
 )
 from core.importers.dialects import Conversation, conversation
 from core.importers.getting import as_dict, as_int, as_json, as_number, as_said, as_seen, as_text
-from core.importers.lines import Piece, set_aside
+from core.importers.lines import Piece, nothing_done, set_aside
 from core.importers.mapped import Fields, chosen, found, is_meant, is_there, messages_in, stripped
 from core.importers.markup import messages_of, prompt_of
 from core.importers.opened import Opened
@@ -106,6 +106,9 @@ def _of_bare_messages(opened: Opened) -> Iterator[Found]:
     question, system = _asked(read)
     if not question:
         yield set_aside("line 1", "there is no message of a user", as_said(items[:2]))
+        return
+    if read.silent:
+        yield nothing_done("line 1", as_said(items[:2]))
         return
     yield new_attempt(
         place="line 1", question=question, system=system, trajectory=_trajectory(read), orphans=read.orphans
@@ -219,6 +222,9 @@ def _attempt(place: str, record: Mapping[str, Any], fields: Fields) -> Attempt |
     question = _question(record, fields) or asked or (f"task {task_id}" if task_id else "")
     if not question:
         return set_aside(place, "there is no question", as_said(record))
+    error = _error(fields.get(record, "error"))
+    if read.silent and error is None:
+        return nothing_done(place, as_said(record))
     scores = {name: as_seen(found(record, path)) for name, path in fields.rewards.items()}
     expected = fields.get(record, "answer")
     return new_attempt(
@@ -236,7 +242,7 @@ def _attempt(place: str, record: Mapping[str, Any], fields: Fields) -> Attempt |
         trajectory=_trajectory(read),
         scores=scores,
         reward=next(iter(scores)) if len(scores) == 1 and "reward" not in fields.guessed else None,
-        error=_error(fields.get(record, "error")),
+        error=error,
         usage=_usage(record, fields, read),
         duration_s=_not_negative(fields.get(record, "duration_s")),
         orphans=read.orphans,

@@ -18,7 +18,7 @@ from core.importers.attempt import Aside, Attempt, Brings, Found, Remark, Seen
 from core.importers.dialects import Conversation, conversation, text_of_content
 from core.importers.documents import beside, whole_of
 from core.importers.getting import as_dict, as_int, as_json, as_list, as_number, as_seen, as_text, at
-from core.importers.lines import objects_of, set_aside
+from core.importers.lines import nothing_done, objects_of, set_aside
 from core.importers.opened import Opened
 from core.rollout import Message, Trajectory, Usage
 
@@ -61,11 +61,22 @@ class VerifiersLegacy:
                     line.place, f"it is no rollout: {missing!r} is missing", json.dumps(line.value)
                 )
             else:
-                yield _attempt(line.place, line.value, about)
+                found = _attempt(line.place, line.value, about)
+                yield (
+                    nothing_done(line.place, json.dumps(line.value))
+                    if _is_empty(line.value, found)
+                    else found
+                )
 
 
 def _is_row(value: Any) -> bool:
     return isinstance(value, dict) and all(k in value for k in ("example_id", "completion", "reward"))
+
+
+def _is_empty(row: dict[str, Any], attempt: Attempt) -> bool:
+    """Whether nothing came of it, and nothing tells why: neither an error nor what stopped it."""
+    told = attempt.error or attempt.trajectory.finish_reason
+    return not told and conversation(_messages(row.get("completion"), "assistant")).silent
 
 
 def _metadata(opened: Opened) -> dict[str, Any]:

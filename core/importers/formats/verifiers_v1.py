@@ -30,7 +30,7 @@ from core.importers.attempt import (
 )
 from core.importers.dialects import conversation, text_of_content
 from core.importers.getting import as_dict, as_int, as_list, as_number, as_said, as_seen, as_text, at
-from core.importers.lines import objects_of, set_aside
+from core.importers.lines import nothing_done, objects_of, set_aside
 from core.importers.opened import Opened
 from core.rollout import Usage
 
@@ -79,8 +79,18 @@ def _episode(place: str, episode: dict[str, Any]) -> Iterator[Found]:
             )
         where = place if len(traces) == 1 else f"{place}, trace {number + 1}"
         attempt = _attempt(where, episode, trace)
+        if _is_empty(attempt):
+            yield nothing_done(where, json.dumps(trace))
+            continue
         helped = rewarded and attempt.error is None and not as_dict(trace.get("rewards"))
         yield attempt.model_copy(update={"ends": False}) if helped else attempt
+
+
+def _is_empty(attempt: Attempt) -> bool:
+    """Whether nothing came of it, and nothing tells why: neither an error nor what stopped it."""
+    tried = attempt.trajectory
+    silent = not tried.answer and not tried.steps and all(m.role != "assistant" for m in tried.messages)
+    return silent and not attempt.error and not tried.finish_reason
 
 
 def _attempt(place: str, episode: dict[str, Any], trace: dict[str, Any]) -> Attempt:
