@@ -132,6 +132,8 @@ def _origin(origin: Origin) -> Iterator[str]:
             f"  {f.label}: winners {f.winners_with}/{f.winners}, losers {f.losers_with}/{f.losers}, "
             f"p {f.p:.2g}, corrected over {plural(p.evidence.features_tried, 'feature')} {f.p_corrected:.2g}"
         )
+    if origin.outdated:
+        yield f"OUTDATED: {origin.outdated}"
     if origin.run:
         run = origin.run
         where = f" at {run.endpoint}" if run.endpoint else ""

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from core.cli.desk import Desk, one_line, plural, table, verb
+from core.cli.desk import Desk, one_line, plain, plural, table, verb
+from core.cli.drawing_told import drawn_lines, takes
 from core.cli.rollouts_told import told_of
 from core.cli.runs import told
 from core.cli.tasks import verifier_named
@@ -105,14 +106,45 @@ def formats(desk: Desk) -> None:
 
 @verb(rollouts, "propose")
 @click.argument("run_id")
-def propose(desk: Desk, run_id: str) -> None:
-    """Draw lessons from the recorded rollouts of a run (no model is asked)."""
-    run = desk.workspace.learning.propose(run_id, desk.who, desk.progress)
-    made = run.extraction
+@click.option("--extraction-endpoint", metavar="NAME", help="Have this endpoint draw lessons, too.")
+@click.option("--withhold-answer", is_flag=True, help="Keep the right answers from it.")
+@click.option("--max-calls", type=int, help="Cap on requests, for all that is sent for the run.")
+@click.option("--max-tokens-total", type=int, help="Cap on tokens, likewise.")
+@click.option("--max-cost-usd", type=float, help="Cap on money, likewise.")
+@click.option("--retry-failed", is_flag=True, help="Ask anew about groups that could not be contrasted.")
+@click.option("--dry-run", is_flag=True, help="Only say what it takes.")
+def propose(
+    desk: Desk,
+    run_id: str,
+    extraction_endpoint: str | None,
+    retry_failed: bool,
+    dry_run: bool,
+    **settings: Any,
+) -> None:
+    """Draw lessons from the recorded rollouts of a run.
+
+    No model is asked, unless an endpoint is named: then each attempt is summarised, each group contrasted, and what
+    came of it consolidated, as in `winnow run`. The same command again goes on where it stopped, and pays for nothing
+    twice.
+    """
+    learning, asked = desk.workspace.learning, None
+    given = {name: value for name, value in settings.items() if value not in (None, False)}
+    if extraction_endpoint:
+        asked = learning.asking(run_id, extraction_endpoint, **given)
+    elif given or retry_failed or dry_run:
+        raise InputError(
+            "No model is asked without --extraction-endpoint NAME; the other options belong to it."
+        )
+    if asked and dry_run:
+        plan = learning.plan_drawing(run_id, asked)
+        desk.answer(plan, *takes(plan))
+        return
+    drawn = learning.propose(run_id, desk.who, desk.progress, asked, retry_failed=retry_failed)
     desk.answer(
-        told(run),
-        f"{plural(made.proposed, 'proposal')} from {run.id}: see `winnow review list`.",
-        *made.notes,
+        {**told(drawn.run), "drawn": plain(drawn.made)},
+        *drawn_lines(drawn),
+        *drawn.made.notes,
+        set_aside=bool(asked and drawn.made.not_contrasted),
     )
 
 

@@ -10,11 +10,14 @@ from core.cli.desk import Desk, one_line, plain, plural, table, verb, visible
 from core.cli.run import report
 from core.job import ENDED
 from core.record import canonical_json
+from core.review import outdated_of
 from core.rollout import UNGRADED, GroupStatus, Run
 from core.store.recorded import RecordedAttempt
 
 OF_RECORDED = ("reward",)
 """Settings of a run that hold for recorded rollouts, too."""
+OUTDATED = 10
+"""Proposals that are named."""
 
 
 @click.group()
@@ -51,7 +54,9 @@ def show(desk: Desk, run_id: str) -> None:
     run = desk.workspace.store.runs.get(run_id)
     note = [f"Note: {run.note}"] if run.note else []
     lines = [f"{run.id} is {_state(desk, run)}.", *report(run, in_full=True), *_batches(desk, run)]
-    desk.answer(told(run), *lines, *note, *run.extraction.notes)
+    changed = outdated_of(desk.workspace.store, run.id)
+    lines += [*note, *_outdated(run, changed), *run.extraction.notes]
+    desk.answer(told(run) | {"outdated": changed}, *lines)
 
 
 @verb(runs, "groups")
@@ -189,6 +194,19 @@ def _batches(desk: Desk, run: Run) -> list[str]:
         published = f", published as version {batch.published_in}" if batch.published_in is not None else ""
         lines.append(f"  epoch {batch.epoch + 1}, batch {batch.batch + 1}: {given}{said}{published}")
     return lines
+
+
+def _outdated(run: Run, proposal_ids: list[str]) -> list[str]:
+    """Which of its proposals were counted under other rewards."""
+    if not proposal_ids:
+        return []
+    shown = ", ".join(proposal_ids[:OUTDATED])
+    more = f" and {len(proposal_ids) - OUTDATED} more" if len(proposal_ids) > OUTDATED else ""
+    drawn = "it was drawn" if len(proposal_ids) == 1 else "they were drawn"
+    return [
+        f"The rewards behind {len(proposal_ids)} of its proposals changed after {drawn}: {shown}{more}. "
+        f"`winnow rollouts propose {run.id}` draws anew."
+    ]
 
 
 def _number(value: float | None, *, sign: bool = False) -> str:

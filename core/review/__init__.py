@@ -19,6 +19,7 @@ from core.review.bulk import Decision, Seen, Weighed
 from core.review.claiming import LEASE_MINUTES, MOST_MINUTES
 from core.review.differences import Difference, DomainTokens, differences, library_tokens
 from core.review.grounds import Grounds, grounds
+from core.review.outdated import outdated, outdated_of, way_out
 from core.review.publishing import Preview
 from core.review.review import Review
 from core.review.staging import UNDECIDED, Standing, stale, standing
@@ -39,6 +40,9 @@ __all__ = [
     "differences",
     "grounds",
     "library_tokens",
+    "outdated",
+    "outdated_of",
     "stale",
     "standing",
+    "way_out",
 ]

@@ -7,6 +7,7 @@ from core.experience import BASE_FIELDS, Merge, Proposal, targets_of, text_of
 from core.library import Library
 from core.record import Record
 from core.review.near import NearOnes, near
+from core.review.outdated import outdated, way_out
 from core.store import Store
 from core.store.proposals import Open
 from core.words import normalise
@@ -53,6 +54,10 @@ class Grounds(Record):
     """Named as examples."""
     thin: str
     """Why little was counted for it; empty where enough was."""
+    outdated: str = ""
+    """That rewards behind it changed since it was drawn; empty where they did not."""
+    way_out: str = ""
+    """What can be done about that."""
     examples: tuple[Example, ...] = ()
     rivals: tuple[Rival, ...] = ()
     across: str = ""
@@ -64,11 +69,14 @@ class Grounds(Record):
 def grounds(store: Store, proposal: Proposal) -> Grounds:
     """Look up what a decision rests on; nothing is changed, and no model is asked."""
     found, text = proposal.evidence, text_of(proposal.effective)
+    changed = outdated(store, [proposal]).get(proposal.id, "")
     return Grounds(
         origin=origin(proposal),
         groups=len(found.group_ids),
         rollouts=len(found.rollout_ids),
         thin=thin(proposal),
+        outdated=changed,
+        way_out=way_out(proposal) if changed else "",
         examples=tuple(_example(store, i) for i in found.rollout_ids[:EXAMPLES_SHOWN]),
         rivals=rivals(proposal, store.proposals.open()),
         across=across(proposal, store.versions.library()),

@@ -15,6 +15,7 @@ from core.settings import Resample
 from core.store.database import Database, Row
 from core.store.events import Events
 from core.store.figures import LISTED, ORDERS, clause
+from core.store.rewarded import mark_rewarded
 
 ANSWER_SHOWN = 2000
 """Characters of an answer that lists show; the whole one is in the trajectory."""
@@ -130,6 +131,7 @@ class Groups:
         rows = [_rollout_row(rollout) for rollout in group.rollouts]
         bodies = [(rollout.id, _packed(rollout.trajectory)) for rollout in group.rollouts]
         with self._database.writing():
+            mark_rewarded(self._database, group)
             said = self._told_of(kept)
             self._clear(group.id)
             if rows:

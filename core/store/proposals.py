@@ -255,6 +255,19 @@ class Proposals:
         )
         return {row["status"]: row["n"] for row in rows}
 
+    def rewarded_since(self, proposal_ids: Sequence[str]) -> dict[str, int]:
+        """How many groups behind each of some proposals have other rewards since it was drawn; only where some do.
+
+        Lines of the log are compared, not times, which are of whole seconds.
+        """
+        rows = self._database.rows(
+            "SELECT p.id, count(*) AS n FROM proposals p JOIN json_each(p.body, '$.evidence.group_ids') e"
+            " JOIN groups g ON g.id = e.value WHERE p.id IN (SELECT value FROM json_each(?)) AND g.rewarded >="
+            " (SELECT min(id) FROM events WHERE subject = p.id) GROUP BY p.id",
+            json.dumps(list(proposal_ids)),
+        )
+        return {row["id"]: row["n"] for row in rows}
+
     def open(self) -> list[Open]:
         """Every proposal that is undecided or staged, in the order in which they were made."""
         rows = self._database.rows(

@@ -8,6 +8,7 @@ from core.rollout import Group
 from core.settings import RewardConfig
 from core.store.database import Database
 from core.store.events import Events
+from core.store.rewarded import mark_rewarded
 
 
 class Scores:
@@ -45,6 +46,7 @@ class Scores:
         """Write what settling gives a group and its rollouts; everything else of them stays."""
         rewards = [r.reward for r in group.rollouts if r.reward is not None]
         with self._database.writing():
+            mark_rewarded(self._database, group)
             for r in group.rollouts:
                 self._database.execute(
                     "UPDATE rollouts SET scores = ?, components = ?, extrinsic = ?, reward = ?, advantage = ?"
@@ -68,16 +70,6 @@ class Scores:
             self._database.execute(
                 "UPDATE runs SET config = json_set(config, '$.reward', json(?)) WHERE id = ?",
                 *(reward.canonical(), run_id),
-            )
-
-    def note(self, run_id: str, note: str) -> None:
-        """Add a note to what is told of a run's proposals, once."""
-        with self._database.writing():
-            self._database.execute(
-                "UPDATE runs SET report = json_set(report, '$.notes', json_insert(coalesce(report -> '$.notes', '[]'),"
-                " '$[#]', ?1)) WHERE id = ?2 AND NOT EXISTS"
-                " (SELECT 1 FROM json_each(report, '$.notes') WHERE value = ?1)",
-                *(note, run_id),
             )
 
     def set_accepted(self, rollout_id: str, accepted: bool | None) -> str:

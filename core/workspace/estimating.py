@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from core.experience import GENERAL
 from core.extraction.contrast_prompt import MAX_OPERATIONS
@@ -56,10 +57,12 @@ class Estimate(Record):
     rollouts: Bounds = Bounds()
     judging: Bounds = Bounds()
     extraction: Bounds = Bounds()
+    gate: Bounds = Bounds()
+    """Of the gate `trial` (`core.workspace.gate_plan`)."""
 
     @property
     def total(self) -> Bounds:
-        return self.rollouts + self.judging + self.extraction
+        return self.rollouts + self.judging + self.extraction + self.gate
 
 
 def estimate(
@@ -122,8 +125,7 @@ class _Sizes:
         self._endpoint = endpoint
         self._live = [e for e in library if e.status == "live"]
         self._lessons: dict[str, int] = {}
-        self.library = sum(estimate_tokens(e.text) + 20 for e in self._live[:WHOLE_LIBRARY])
-        """As the LLM stages are shown it."""
+        self.library = library_tokens(library)
         self.tools = TOOL_TOKENS * len(config.agent.tools) if config.agent else 0
 
     def asked(self, task: Task) -> int:
@@ -195,28 +197,69 @@ def _judging(
     )
 
 
+class Lengths(NamedTuple):
+    """Tokens of what the LLM stages are shown of one group."""
+
+    asked: int
+    """The question, with the right answer where there is one."""
+    attempts: Sequence[int]
+    """Each attempt whole; what does not fit into a prompt is left out of it."""
+    tools: bool
+    """Whether the attempts used tools: their summaries are longer."""
+
+
 def _extraction(tasks: Sequence[Task], config: RunConfig, extractor: Endpoint, sizes: _Sizes) -> Usage:
-    """Every task informative once in every epoch: G summaries and a contrast each, a consolidation for each batch."""
-    group, context = config.group_size, extractor.context_length
-    summary = SUMMARY_TOKENS * (2 if config.agent else 1)
+    """Every task informative once in every epoch."""
+    groups = [
+        Lengths(sizes.asked(task), [sizes.trajectory(task)] * config.group_size, config.agent is not None)
+        for task in tasks
+    ]
+    once = extraction_usage(groups, config.batch_size, extractor, sizes.library)
+    return _usage(
+        extractor,
+        config.epochs * once.calls,
+        config.epochs * once.prompt_tokens,
+        config.epochs * once.completion_tokens,
+    )
+
+
+def extraction_usage(
+    groups: Sequence[Lengths], batch_size: int, extractor: Endpoint, library_tokens: int
+) -> Usage:
+    """What the LLM stages take: a summary of each attempt, a contrast of each group, a consolidation of each batch.
+
+    Args:
+        groups: informative ones.
+        batch_size: groups of one batch.
+        extractor: who is asked.
+        library_tokens: of the library as it is shown (`library_tokens`).
+    """
+    context = extractor.context_length
 
     def within(tokens: int) -> int:
         return min(tokens, context - MARGIN)
 
-    prompts = replies = 0
-    for task in tasks:
-        prompts += group * within(_template("summarise") + sizes.asked(task) + sizes.trajectory(task))
-        prompts += within(_template("contrast") + sizes.asked(task) + group * summary + sizes.library)
-        replies += group * summary + group * ADVANTAGE_TOKENS + MAX_OPERATIONS * OPERATION_TOKENS
-    batches = [config.batch_size] * (len(tasks) // config.batch_size)
-    if rest := len(tasks) % config.batch_size:
+    prompts = replies = calls = 0
+    for group in groups:
+        n, summary = len(group.attempts), SUMMARY_TOKENS * (2 if group.tools else 1)
+        prompts += sum(within(_template("summarise") + group.asked + tokens) for tokens in group.attempts)
+        prompts += within(_template("contrast") + group.asked + n * summary + library_tokens)
+        replies += n * summary + n * ADVANTAGE_TOKENS + MAX_OPERATIONS * OPERATION_TOKENS
+        calls += n + 1
+    batches = [batch_size] * (len(groups) // batch_size)
+    if rest := len(groups) % batch_size:
         batches.append(rest)
     for size in batches:
         drafts = MAX_OPERATIONS * size * OPERATION_TOKENS
-        prompts += within(_template("consolidate") + drafts + sizes.library)
+        prompts += within(_template("consolidate") + drafts + library_tokens)
         replies += reply_tokens(context, min(drafts // 2, CONSOLIDATION_TOKENS))
-    calls = len(tasks) * (group + 1) + len(batches)
-    return _usage(extractor, config.epochs * calls, config.epochs * prompts, config.epochs * replies)
+    return _usage(extractor, calls + len(batches), prompts, replies)
+
+
+def library_tokens(library: Library) -> int:
+    """Tokens of a library as the LLM stages are shown it."""
+    live = [e for e in library if e.status == "live"]
+    return sum(estimate_tokens(e.text) + 20 for e in live[:WHOLE_LIBRARY])
 
 
 def _template(name: str) -> int:

@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from core.advantage import mean_deviation
 from core.errors import InputError, StoppedError, WinnowError
-from core.evidence import Seen
+from core.experience import Extractor
 from core.ports import Progress, Wishes, go, silent
 from core.rollout import Batch, Extraction, Run, RunStatus
 from core.settings import RunConfig
 from core.store import Store
-from core.workspace.drawing import draw
+from core.workspace.drawing_anew import Anew, DrawingPlan, Drawn, plan_drawing
 from core.workspace.holding import held
 from core.workspace.models import Models
-from core.workspace.planning import Plan, check_going_on, make_plan
+from core.workspace.planning import Plan, check_going_on, check_price, make_plan
 from core.workspace.proposing import EVERYTHING, save_proposals
 from core.workspace.running import Execution
 
@@ -204,14 +203,76 @@ class Learning:
         run = self._store.runs.get(run_id)
         return run.status == "done" and run.extraction == Extraction()
 
-    def propose(self, run_id: str, actor: str, progress: Progress = silent) -> Run:
-        """Draw lessons from the informative groups of a finished run, such as recorded rollouts; no model is asked.
+    def propose(
+        self,
+        run_id: str,
+        actor: str,
+        progress: Progress = silent,
+        asked: RunConfig | None = None,
+        wishes: Wishes = go,
+        *,
+        retry_failed: bool = False,
+    ) -> Drawn:
+        """Draw lessons from the informative groups of a finished run, such as recorded rollouts.
 
-        What was proposed before is not proposed twice.
+        What was proposed before is not proposed twice. Where rewards changed since, what nobody decided on makes room.
+
+        Args:
+            run_id: which run.
+            actor: who wants it.
+            progress: told how far it is.
+            asked: see `asking`; None asks no model.
+            wishes: asked before a request is sent whether somebody wants it to stop.
+            retry_failed: ask anew about groups that could not be contrasted: the replies in the cache were of no use.
 
         Raises:
-            InputError: the run is not finished, or holds nothing that may teach.
+            InputError: the run is not finished, or holds nothing that may teach; a cap on money cannot hold.
+            NotFoundError: there is no such run.
+            BusyError: another process works on it.
+            ModelUnavailableError, BudgetError, StoppedError: nothing was proposed; the same again goes on from the
+                replies in the cache.
         """
+        with self.holding(run_id):
+            run = self._finished(run_id)
+            config = asked or run.config.model_copy(update={"extraction_endpoint": None})
+            if retry_failed:
+                self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
+            anew = Anew(self._store, self._models, run, config, progress)
+            found = asyncio.run(heeding(anew.draw(wishes), wishes))
+            who: tuple[Extractor, ...] = ("evidence", "llm") if config.extraction_endpoint else ("evidence",)
+            saved = save_proposals(self._store, run, anew.library, found, actor, again=who)
+            return Drawn(run=self._store.runs.get(run_id), made=saved.made)
+
+    def asking(self, run_id: str, endpoint: str, **more: object) -> RunConfig:
+        """With what settings a model draws lessons from a finished run.
+
+        Args:
+            run_id: which run.
+            endpoint: who is asked.
+            more: the caps, which hold for all that is sent for the run, and whether right answers are withheld.
+
+        Raises:
+            NotFoundError: there is no such run or endpoint.
+            InputError: a setting is not one, or a cap on money cannot hold.
+        """
+        own = self._store.runs.get(run_id).config.model_dump()
+        config = RunConfig.read(
+            {**own, "split": "train", **more, "extraction_endpoint": endpoint}, where="propose"
+        )
+        if config.max_cost_usd is not None:
+            check_price(self._models.get(endpoint))
+        return config
+
+    def plan_drawing(self, run_id: str, asked: RunConfig) -> DrawingPlan:
+        """Say what it takes to have a model draw lessons from a finished run; asks nobody.
+
+        Raises:
+            InputError: it is not finished, or nothing of it may teach.
+            NotFoundError: there is no such run or endpoint.
+        """
+        return plan_drawing(self._store, self._models, self._finished(run_id), asked)
+
+    def _finished(self, run_id: str) -> Run:
         run = self._store.runs.get(run_id)
         if run.status != "done":
             go_on = (
@@ -220,20 +281,7 @@ class Learning:
                 else f"`winnow run --resume {run_id}` goes on with it"
             )
             raise InputError(f"{run_id} is not finished: {go_on}.")
-        progress("evidence", 0, 1)
-        seen, strengths = Seen(), dict[str, float]()
-        for group in self._store.groups.all(run_id, "informative"):
-            task = self._store.tasks.find(group.task_id)
-            if task is not None and task.split == "train":
-                seen.add(task, group)
-                strengths[group.id] = mean_deviation([r.extrinsic for r in group.rollouts])
-        if not strengths:
-            raise InputError(f"{run_id} has no informative group of train tasks, and only train tasks teach.")
-        library = self._store.versions.library()
-        found = draw(run, seen, list(library), (), strengths, epoch=0)
-        progress("evidence", 1, 1)
-        save_proposals(self._store, run, library, found, actor)
-        return self._store.runs.get(run_id)
+        return run
 
     @contextmanager
     def holding(self, run_id: str) -> Iterator[None]:

@@ -150,11 +150,20 @@ def check_money(config: RunConfig, models: Models) -> None:
     """
     names = (config.endpoint, config.extraction_endpoint, config.judge_endpoint)
     for endpoint in (models.get(name) for name in names if name and config.max_cost_usd is not None):
-        if not (endpoint.price_in or endpoint.price_out):
-            raise InputError(
-                f"A cap on money cannot hold: {endpoint.name} has no price. Give it one (--price-in, --price-out), "
-                "or cap the calls or tokens."
-            )
+        check_price(endpoint)
+
+
+def check_price(endpoint: Endpoint) -> None:
+    """Refuse a cap on money for an endpoint without a price.
+
+    Raises:
+        InputError: it has none.
+    """
+    if not (endpoint.price_in or endpoint.price_out):
+        raise InputError(
+            f"A cap on money cannot hold: {endpoint.name} has no price. Give it one (--price-in, --price-out), "
+            "or cap the calls or tokens."
+        )
 
 
 def check_going_on(run: Run, caps: RunConfig, models: Models) -> None:

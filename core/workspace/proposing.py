@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from core.experience import Operation, Proposal, ProposalStatus, targets_of, text_of
+from core.experience import Extractor, Operation, Proposal, ProposalStatus, targets_of, text_of
 from core.extraction.draft import Draft, Joined
 from core.library import Library
+from core.review import outdated
 from core.rollout import Batch, Extraction, Run
 from core.store import Store
 from core.words import normalise
@@ -18,6 +20,15 @@ WAITING: tuple[ProposalStatus, ...] = ("proposed", "deferred")
 """Nobody decided on these yet."""
 
 
+class Saved(NamedTuple):
+    """What was written down."""
+
+    ids: list[str]
+    """Of the new proposals."""
+    made: Extraction
+    """What became of the operations."""
+
+
 def save_proposals(
     store: Store,
     run: Run,
@@ -27,8 +38,11 @@ def save_proposals(
     *,
     batch: Batch | None = None,
     epoch: int = 0,
-) -> list[str]:
-    """Write down all that was suggested, in one transaction, and give the ids of the new proposals.
+    again: Sequence[Extractor] = (),
+) -> Saved:
+    """Write down all that was suggested, in one transaction.
+
+    What is told of the run counts all that was ever drawn from it; its notes are those of the last time.
 
     Args:
         store: where.
@@ -39,31 +53,57 @@ def save_proposals(
         batch: the one that they were drawn from, where the run has a gate: its report is kept, and the run's is the
             sum of all of them. Without one, they are the whole run's.
         epoch: of the run in which the lessons are born; what is kept counts the epochs of earlier runs too.
+        again: who was asked, where the lessons of a finished run are drawn anew: what they proposed from rewards that
+            are others now, and nobody decided on, makes room.
     """
     with store.writing():
         epoch += store.runs.epochs_before(run.id)
-        fresh, again = _not_yet_proposed(store, found.drafts, run)
+        if again:
+            _make_room(store, run, again, actor)
+        fresh, repeated = _not_yet_proposed(store, found.drafts, run)
         proposals = [_proposal(d, run, library, "proposed", "", epoch) for d in fresh]
         proposals += [
             _proposal(s.draft, run, library, "superseded", s.reason, epoch) for s in found.superseded
         ]
         ids = store.proposals.add(proposals, actor)
         store.proposals.quarantine(found.outcome.quarantined, actor)
-        for joined in [*found.outcome.joined, *(_joined(draft, known.id) for draft, known in again)]:
+        for joined in [*found.outcome.joined, *(_joined(draft, known.id) for draft, known in repeated)]:
             store.events.append(actor, "proposal.joined", run.id, **joined.model_dump(mode="json"))
-        undecided = tuple(sorted({known.id for _, known in again if known.status in WAITING}))
+        undecided = tuple(sorted({known.id for _, known in repeated if known.status in WAITING}))
         counted = {
             "proposed": len(fresh),
-            "joined": found.extraction.joined + len(again),
+            "joined": found.extraction.joined + len(repeated),
             "waiting_for": undecided,
         }
-        extraction = found.extraction.model_copy(update=counted)
+        made = found.extraction.model_copy(update=counted)
         if batch is not None:
-            store.runs.save_batch(run.id, batch.model_copy(update={"extraction": extraction}))
+            store.runs.save_batch(run.id, batch.model_copy(update={"extraction": made}))
             drawn = [b.extraction for b in store.runs.batches(run.id) if b.extraction is not None]
             extraction = sum(drawn, Extraction())
+        else:
+            extraction = _in_all(store.runs.brief(run.id).extraction, made, again)
         store.runs.save_extraction(run.id, extraction)
-    return ids[: len(fresh)]
+    return Saved(ids[: len(fresh)], made)
+
+
+def _in_all(before: Extraction, now: Extraction, again: Sequence[Extractor]) -> Extraction:
+    """What became of all operations of a run; groups that a model could not contrast stay so until one is asked."""
+    untaught = before.not_contrasted if again and "llm" not in again else now.not_contrasted
+    return (before + now).model_copy(update={"notes": now.notes, "not_contrasted": untaught})
+
+
+def _make_room(store: Store, run: Run, again: Sequence[Extractor], actor: str) -> None:
+    """Take out of the queue what was counted under other rewards; what a person said or decided stays as it is."""
+    waiting, _ = store.proposals.page(["proposed"], run_id=run.id, limit=EVERYTHING)
+    changed = outdated(store, waiting)
+    for proposal in waiting:
+        if proposal.id in changed and proposal.extractor in again and proposal.edited_text is None:
+            gone = {
+                "status": "superseded",
+                "reason": f"{changed[proposal.id]} Lessons were drawn anew from {run.id}.",
+            }
+            decided = proposal.model_copy(update=gone)
+            store.proposals.decide(decided, proposal.revision, actor, "proposal.set_aside")
 
 
 def _not_yet_proposed(
@@ -72,10 +112,13 @@ def _not_yet_proposed(
     """Part the drafts that were not proposed before, word for word, from those that were, with what they repeat.
 
     A second run finds the same lessons again: what waits or is published is not proposed twice. What was rejected is
-    proposed again by another run only, which has evidence of its own.
+    proposed again by another run only, which has evidence of its own. What was counted under other rewards and made
+    room for that is no hindrance.
     """
     known, _ = store.proposals.page([*WAITING, "approved", "published"], limit=EVERYTHING)
-    known += store.proposals.page(run_id=run.id, limit=EVERYTHING)[0]
+    own, _ = store.proposals.page(run_id=run.id, limit=EVERYTHING)
+    changed = outdated(store, [p for p in own if p.status == "superseded"])
+    known += [p for p in own if p.id not in changed]
     there = {_same(p.operation): p for p in reversed(known)}
     fresh = [d for d in drafts if _same(d.operation) not in there]
     return fresh, [(d, there[key]) for d in drafts if (key := _same(d.operation)) in there]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.errors import NotFoundError
 from core.experience import Experience, Proposal
 from core.record import Record
+from core.review import outdated, way_out
 from core.rollout import Group, GroupStatus, RunStatus, Step, Trajectory
 from core.store import Store
 
@@ -100,6 +101,8 @@ class Origin(Record):
     rollouts: tuple[OfRollout, ...] = ()
     gone: tuple[str, ...] = ()
     """Ids of groups and rollouts that its evidence names and that are no longer kept."""
+    outdated: str = ""
+    """That rewards behind it changed since it was drawn, and what can be done; empty where they did not."""
 
 
 class Provenance(Record):
@@ -159,6 +162,7 @@ def _origin(store: Store, proposal_id: str, trajectories: bool) -> Origin:
             rollouts.append(_rollout(store, rollout_id, trajectories))
         except NotFoundError:
             gone.append(rollout_id)
+    changed = outdated(store, [proposal]).get(proposal_id, "")
     return Origin(
         proposal=proposal,
         decisions=_decisions(store, proposal_id),
@@ -166,6 +170,7 @@ def _origin(store: Store, proposal_id: str, trajectories: bool) -> Origin:
         groups=tuple(groups),
         rollouts=tuple(rollouts),
         gone=tuple(gone),
+        outdated=f"{changed} {way_out(proposal)}".rstrip() if changed else "",
     )
 
 

@@ -320,8 +320,6 @@ class Recording:
         self.store.recorded.keep_group(due.key, group.id)
         for one, rollout in zip(due.came, new, strict=True):
             self.store.recorded.keep(_kept(one, rollout.id, due.key, into.source))
-        if not due.fresh:
-            self.resettling.tell(run)
         return settled
 
     def _gone_on(self, rollout: Rollout, due: _Due, into: Into) -> Rollout:

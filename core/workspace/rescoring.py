@@ -21,8 +21,9 @@ from core.rollout import Group, Rollout, Run, Score, Tally, Task, Trajectory
 from core.settings import RewardConfig, VerifierSpec
 from core.store import Store
 from core.verifiers import make_verifier
-from core.workspace.resettling import MOVED, Resettling
+from core.workspace.resettling import Resettling
 
+MOVED = "The rewards of this run were made anew after its proposals were drawn; `winnow review list` says behind which."
 AT_ONCE = 8
 """Rollouts of a group that are judged at once."""
 
@@ -157,8 +158,6 @@ class Rescoring:
                 self._store.scores.resettle(after)
                 settled.append(group_id)
                 changed += [group_id] if after.status != before.status else []
-                if after != before:
-                    self._resettling.tell(run)
         return Accepted(
             rollout_ids=tuple(dict.fromkeys(rollout_ids)),
             accepted=accepted,
@@ -257,8 +256,6 @@ class Rescoring:
                 if before != after:
                     self._store.scores.resettle(after)
             self._store.scores.set_reward(run.id, reward)
-            if MOVED in found.notes:
-                self._resettling.tell(run)
             self._store.events.append(
                 actor,
                 "run.rescored",

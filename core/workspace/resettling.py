@@ -12,8 +12,6 @@ from core.settling import settle
 from core.store import Store
 from core.workspace.exploring import Exploring, explored
 
-MOVED = "The rewards of this run were made anew after these proposals were drawn; the proposals stay as they were."
-
 
 class Resettling:
     """Settles stored groups of one workspace again."""
@@ -59,8 +57,3 @@ class Resettling:
             return 0.0
         now = datetime.fromisoformat(self._store.events.clock())
         return (now - datetime.fromisoformat(run.finished_at)).total_seconds()
-
-    def tell(self, run: Run) -> None:
-        """Say with the proposals of a run that its rewards are others now."""
-        if run.extraction.proposed:
-            self._store.scores.note(run.id, MOVED)

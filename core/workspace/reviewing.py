@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from core.experience import Proposal, targets_of
 from core.library import Library
 from core.record import Record
-from core.review import Decision, Seen, Weighed, stale
+from core.review import Decision, Seen, Weighed, outdated, stale, way_out
 from core.review.grounds import across, rivals
 from core.review.near import NearOne, NearOnes, near
 from core.store import Store
@@ -57,6 +57,11 @@ class Reviewing:
         now = self.queue.experiences({i for p in open_ones for i in p.base_texts})
         library = Library.of(now.values(), self._store.versions.head())
         return {p.id: why for p in open_ones if (why := stale(p, library))}
+
+    def outdated(self, proposal: Proposal) -> str:
+        """That rewards behind a proposal changed since it was drawn, and what can be done; empty where they did not."""
+        found = outdated(self._store, [proposal]).get(proposal.id, "")
+        return f"{found} {way_out(proposal)}".rstrip() if found else ""
 
     def rivals(self, proposal: Proposal) -> list[Proposal]:
         """Other proposals, undecided or staged, that change the same lessons; the staged ones first."""

@@ -14,9 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from core.advantage import mean_deviation
 from core.errors import ApplyError, InputError
-from core.evidence import Seen
 from core.executor import LocalExecutor
 from core.library import Library
 from core.ports import Progress
@@ -28,10 +26,11 @@ from core.settings import Endpoint, Resample
 from core.settling import settle
 from core.store import Store
 from core.store.groups import ANSWER_SHOWN
+from core.workspace.contrasting import Contrasting
 from core.workspace.crediting import Crediting
 from core.workspace.drawing import Found, draw
 from core.workspace.models import Models
-from core.workspace.nearest import Comparing, Nearest
+from core.workspace.nearest import Nearest
 from core.workspace.priors import check_tokenizer, limits_of
 from core.workspace.prompts import Prompts
 from core.workspace.proposing import save_proposals
@@ -39,7 +38,7 @@ from core.workspace.scoring import Scoring, agent_of
 
 if TYPE_CHECKING:
     from core.agent import Agent
-    from core.extraction.with_model import Learned, Taught, Teacher
+    from core.extraction.with_model import Learned, Taught
     from core.llm import Access
 
 Place = tuple[int, int]
@@ -83,8 +82,7 @@ class Execution:
         self._executor = LocalExecutor()
         self._scoring = Scoring(run.config, store, models, access, self._executor)
         self._crediting = Crediting(store)
-        self._seen = Seen()
-        self._strengths: dict[str, float] = {}
+        self._contrasting = Contrasting(store, run)
         self._agent: Agent | None = None
         self._total = self._finished = 0
 
@@ -169,13 +167,14 @@ class Execution:
         """Count the groups of a batch that is concluded: evidence is counted over the run so far."""
         place = (batch.epoch, batch.batch)
         for group in self._store.groups.all(self._run.id, "informative", place):
-            self._count(self._task(group.task_id), group)
+            self._contrasting.count(group)
 
     # --- groups ---
 
     async def _work_on(self, portion: Sequence[Batch], library: Library) -> list[Learned]:
         """Sample and teach the groups of some batches, each through all stages as it comes."""
-        teacher = self._teacher(library)
+        contrasting = self._contrasting
+        teacher = contrasting.teacher(self._config, library, self._models, self._access, self._progress)
         runner = self._runner(library)
         batches = _Batches()
         places = [(b.epoch, b.batch) for b in portion]
@@ -186,11 +185,13 @@ class Execution:
             place, todo = item
             groups = await self._groups(todo, runner)
             for group in groups:
-                if taught := await self._teach(group, teacher):
+                if taught := await contrasting.teach(group, teacher):
                     batches.taught[place].append(taught)
             batches.open[place] -= 1
             if teacher is not None and not batches.open[place] and batches.taught[place]:
-                consolidating = teacher.consolidate(batches.taught.pop(place), strengths=self._strengths)
+                consolidating = teacher.consolidate(
+                    batches.taught.pop(place), strengths=contrasting.strengths
+                )
                 batches.consolidating[place] = asyncio.create_task(consolidating)
 
         try:
@@ -257,37 +258,12 @@ class Execution:
         wanted = again is not None and group.status == "uninformative" and group.attempt < again.attempts
         return again if wanted else None
 
-    async def _teach(self, group: Group, teacher: Teacher | None) -> Taught | None:
-        """Count an informative group, and have a model contrast it; what the model said is stored at once."""
-        if group.status != "informative":
-            return None
-        task = self._task(group.task_id)
-        if task.split != "train":  # trial tasks select and final tasks report (DESIGN 2.10)
-            return None
-        self._count(task, group)
-        if teacher is None:
-            return None
-        attempt = self._store.groups.contrast_attempt(group.id)
-        taught = await teacher.teach(task, group, attempt=attempt)
-        self._store.groups.save_critiques(
-            {s.rollout_id: (s.text, s.canonical()) for s in taught.summaries},
-            {a.rollout_id: a.sentence for a in taught.advantages},
-            {group.id: taught.raw_reply},
-        )
-        self._crediting.credit_group(group, task, taught)  # now with what its summaries cite
-        return taught
-
-    def _count(self, task: Task, group: Group) -> None:
-        self._seen.add(task, group)
-        self._strengths[group.id] = mean_deviation([r.extrinsic for r in group.rollouts])
-
     # --- lessons ---
 
     async def _drawn(self, library: Library, learned: Sequence[Learned], epoch: int) -> Found:
         self._progress("evidence", 0, 1)
-        found = await self._executor.call(
-            draw, self._run, self._seen, list(library), learned, self._strengths, epoch
-        )
+        seen, strengths = self._contrasting.seen, self._contrasting.strengths
+        found = await self._executor.call(draw, self._run, seen, list(library), learned, strengths, epoch)
         self._progress("evidence", 1, 1)
         return found
 
@@ -295,11 +271,11 @@ class Execution:
         """Write down the proposals of a batch, and publish the valid ones where the gate says so."""
         found = await self._drawn(library, learned, batch.epoch)
         with self._store.writing():
-            ids = save_proposals(
+            saved = save_proposals(
                 self._store, self._run, library, found, self._actor, batch=batch, epoch=batch.epoch
             )
             if self._config.gate == "auto":
-                self._publish(batch, ids)
+                self._publish(batch, saved.ids)
 
     async def _try_out(self, batch: Batch, trying: Callable[[Batch], None]) -> None:
         """Let the gate try what was proposed; what it sends counts against the caps of the run."""
@@ -334,23 +310,6 @@ class Execution:
         return any(proposals.get(i).status in open_ones for e in drawn for i in e.waiting_for)
 
     # --- parts ---
-
-    def _teacher(self, library: Library) -> Teacher | None:
-        from core.extraction.with_model import Teacher
-
-        name = self._config.extraction_endpoint
-        if not name or self._config.split != "train":
-            return None
-        return Teacher(
-            list(library),
-            self._access.chat(name, "extraction"),
-            run_id=self._run.id,
-            seed=self._config.seed,
-            withhold_answer=self._config.withhold_answer,
-            near=Comparing(self._store, lambda: self._models.embedder(self._access)).alike,
-            nearest=Nearest(self._store, self._models, self._access),
-            progress=self._progress,
-        )
 
     def _runner(self, library: Library) -> Runner:
         endpoint = self._models.get(self._config.endpoint)

@@ -193,16 +193,16 @@ def test_a_dry_run_writes_nothing(workspace: Workspace) -> None:
     assert workspace.store.dump() == before
 
 
-def test_proposals_stay_and_the_run_says_that_its_rewards_moved(workspace: Workspace) -> None:
+def test_proposals_stay_and_whoever_rescores_is_told_that_they_are_of_other_rewards(
+    workspace: Workspace,
+) -> None:
     run_id = add_run(workspace, [[1.0, 0.0, 0.0, 1.0]])
     workspace.store.runs.save_extraction(
         run_id, workspace.store.runs.get(run_id).extraction.model_copy(update={"suggested": 1, "proposed": 1})
     )
-    for _ in range(2):
-        found = workspace.rescoring.rescore(run_id, "ann", AGENT)
-    assert found.notes == ()  # the second time nothing moved
-    extraction = workspace.store.runs.get(run_id).extraction
-    assert (extraction.proposed, extraction.notes) == (1, (MOVED,))
+    assert workspace.rescoring.rescore(run_id, "ann", AGENT).notes == (MOVED,)
+    assert workspace.rescoring.rescore(run_id, "ann", AGENT).notes == ()  # the second time nothing moved
+    assert workspace.store.runs.get(run_id).extraction.proposed == 1
 
 
 def test_groups_that_wait_are_not_touched_and_a_run_without_rollouts_is_refused(workspace: Workspace) -> None:

@@ -18,7 +18,6 @@ from core.settings import RewardConfig
 from core.workspace import Workspace
 from core.workspace.intake import ImportOptions, ImportReport, Intake
 from core.workspace.rescoring import Rescoring
-from core.workspace.resettling import MOVED
 from core.workspace.scoring import judging, unasked
 from tests.importers.fake_format import FakeFormat, attempt, write
 
@@ -121,20 +120,6 @@ def test_without_the_embedder_nothing_is_saved_and_the_import_goes_on_once_it_is
     assert len(group(workspace).rollouts) == 2
     assert bring(*FIRST, NEW).added == 1
     assert workspace.store.runs.brief("R1").status == "done"
-
-
-def test_proposals_of_a_run_are_told_to_be_of_its_earlier_rewards(workspace: Workspace, bring: Bring) -> None:
-    lines = [
-        attempt(f"t{task}", float(i % 2), answer=f"{task} {i}", steps=[{"tool": "look"}] * (i % 2))
-        for task in range(10)
-        for i in range(6)
-    ]
-    bring(*lines)
-    assert workspace.learning.propose("R1", "ann").extraction.proposed
-    bring(*lines)
-    assert MOVED not in workspace.store.runs.get("R1").extraction.notes
-    bring(*lines, attempt("t0", 1.0, answer="new"))
-    assert workspace.store.runs.get("R1").extraction.notes.count(MOVED) == 1
 
 
 def test_silence_goes_on_accepting_where_only_a_grade_is_another_one(

@@ -69,8 +69,8 @@ def test_groups_are_there_to_be_browsed_counted_and_compared(
 def test_lessons_come_from_the_contrast_and_go_into_a_version(
     workspace: Workspace, imported: ImportReport
 ) -> None:
-    run = workspace.learning.propose(imported.run_id or "", "ann")
-    assert run.extraction.proposed > 0
+    drawn = workspace.learning.propose(imported.run_id or "", "ann")
+    assert drawn.made.proposed > 0
     [reading], _ = workspace.store.proposals.page()
     assert "0 of 30 winners called get_user first, 20 of 20 losers" in reading.evidence.sentence
     assert set(reading.evidence.group_ids) <= {r.id for r in workspace.store.groups.page(imported.run_id)[0]}
@@ -81,7 +81,7 @@ def test_lessons_come_from_the_contrast_and_go_into_a_version(
     assert lesson.text == "In tau bench airline tasks, do not start with `get_user`."
     assert lesson.domain == "tau-bench airline"
     again = workspace.learning.propose(imported.run_id or "", "ann")
-    assert again.extraction.proposed == 0, "what was proposed before is not proposed twice"
+    assert again.made.proposed == 0, "what was proposed before is not proposed twice"
 
 
 def test_a_run_on_tasks_that_nothing_can_check_is_refused_in_one_sentence(

@@ -20,7 +20,7 @@ from core.experience import (
     text_of,
 )
 from core.library import Library
-from core.review import Grounds, grounds, stale, standing
+from core.review import Grounds, grounds, outdated, stale, standing
 from core.review.grounds import Example
 from core.store.queue import Order, ProposalQueue, Sieve
 from core.words import count_words
@@ -84,9 +84,17 @@ def list_proposals(
     ]
     head = ("proposal", "status", "operation", "extractor", "p", "measured", "held by", "text")
     lines = table(rows, head)
+    changed = outdated(desk.workspace.store, found)
+    lines += [f"{i}: {told}" for i, told in changed.items()]
     staged = len(desk.workspace.review.staged())
     lines.append(f"{len(found):,} of {total:,}; {plural(staged, 'proposal')} approved and not yet published.")
-    said = {"total": total, "proposals": found, "staged": staged, "measured": plain(measured)}
+    said = {
+        "total": total,
+        "proposals": found,
+        "staged": staged,
+        "measured": plain(measured),
+        "outdated": changed,
+    }
     desk.answer(said, *lines)
 
 
@@ -119,6 +127,7 @@ def shown(desk: Desk, found: Proposal, on: Grounds) -> list[str]:
     if measured := desk.workspace.store.evaluations.measured_of(found.id):
         lines += ["--- measured on trial tasks", *map(measured_line, measured)]
     lines += ["--- evidence", found.evidence.sentence or "none", *_findings(found)]
+    lines += [f"OUTDATED: {on.outdated} {on.way_out}".rstrip()] if on.outdated else []
     lines += [f"THIN: {on.thin}."] if on.thin else []
     lines += [_example(one) for one in on.examples]
     if found.rationale:
