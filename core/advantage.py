@@ -74,7 +74,7 @@ class Signal(NamedTuple):
     reason: str
 
 
-def signal(rewards: Sequence[float | None], errors: int) -> Signal:
+def signal(rewards: Sequence[float | None], errors: int, *, graded: bool = True) -> Signal:
     """Tell whether a group is informative: two scored rollouts that differ in extrinsic reward.
 
     The test is on the spread, not on 0 < mean < 1: [-1, +1] teaches, [0.5, 0.5] does not.
@@ -82,6 +82,7 @@ def signal(rewards: Sequence[float | None], errors: int) -> Signal:
     Args:
         rewards: extrinsic rewards of all G rollouts, shape [G]; None = not scored.
         errors: how many of the unscored ones broke off with an error.
+        graded: whether 1 means right and 0 wrong (`core.reward.graded`); else equal rewards are told as numbers.
     """
     scored = [r for r in rewards if r is not None]
     if not scored:
@@ -92,8 +93,8 @@ def signal(rewards: Sequence[float | None], errors: int) -> Signal:
         return Signal("uninformative", f"too few scored: 1 of {len(rewards)}")
     if max(scored) - min(scored) > SPREAD:
         return Signal("informative", "")
-    if abs(scored[0] - 1) <= SPREAD:
+    if graded and abs(scored[0] - 1) <= SPREAD:
         return Signal("uninformative", "all right")
-    if abs(scored[0]) <= SPREAD:
+    if graded and abs(scored[0]) <= SPREAD:
         return Signal("uninformative", "all wrong")
-    return Signal("uninformative", f"all equal: reward {scored[0]:g}")
+    return Signal("uninformative", f"all equal: reward {scored[0] + 0.0:g}")  # -0.0 is 0

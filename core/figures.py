@@ -11,7 +11,7 @@ from core.rollout import GroupStatus
 from core.settings import RewardConfig
 
 SpreadKind = Literal["", "none", "some", "large"]
-OutcomeKind = Literal["", "all right", "all wrong", "mixed", "errors", "unscored"]
+OutcomeKind = Literal["", "all right", "all wrong", "all equal", "mixed", "errors", "unscored"]
 RolloutKind = Literal["", "scored", "unscored", "error"]
 
 LARGE_SPREAD = 0.5

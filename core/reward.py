@@ -3,7 +3,9 @@
 1. `verified` is the weighted mean of the verifiers' scores, r. A score that some rollout of the group lacks is left
    out for all of them, so that rewards of one group are always made of the same parts.
 2. A recorded reward (`RECORDED`) stands in place of the scores that came with it: whoever recorded it may have
-   weighed them otherwise. It need not lie in [0, 1].
+   weighed them otherwise. It need not lie in [0, 1]. Verifiers of the run count beside it; but a reward that a user
+   named after them (`NAMED`: by a file of rewards, or as a score) is the reward by itself, until the verifiers or their
+   weights are said anew (`unnamed`).
 3. `tools` is the share of tool calls that succeeded, rho_s. A call without a recorded result did not succeed. With no
    call at all the Agent-GRPO paper gives 1; so does the preset "agent-paper". Everywhere else a share of nothing is
    not known (None, which is not 0), and is left out for the whole group: never calling a tool gains nothing by it,
@@ -24,6 +26,9 @@ from core.settings import RewardConfig
 
 RECORDED = "recorded"
 """Name of the reward that came with an imported rollout, among its components and in `verifier_weights`."""
+
+NAMED = "named"
+"""Name, among its components, of a recorded reward that a user named after the verifiers of its run."""
 
 SILENCE_S = 120.0
 """Seconds after which silence may count as acceptance (Agent-GRPO paper)."""
@@ -48,6 +53,45 @@ def verified(rollouts: Sequence[Rollout], reward: RewardConfig) -> Weighed:
     Raises:
         InputError: a verifier gave NaN or an infinite number; it is named.
     """
+    named = [None if r.error is not None else r.components.get(NAMED) for r in rollouts]
+    found = _weighed([r for r, value in zip(rollouts, named, strict=True) if value is None], reward)
+    others = iter(found.values)
+    values = tuple(next(others) if value is None else value for value in named)
+    if all(value is None for value in named):
+        return found
+    return Weighed(values, (NAMED, *found.used), found.left_out)
+
+
+def graded(rollout: Rollout, reward: RewardConfig) -> bool:
+    """Whether its reward tells right from wrong: verifiers made it, whose 1 is all right and whose 0 is nothing.
+
+    A reward that was recorded elsewhere has the range and the sense that it had there: 0 may be the best of it.
+    """
+    recorded = rollout.components.get(RECORDED) is not None and reward.verifier_weights.get(RECORDED, 1.0) > 0
+    if recorded or rollout.components.get(NAMED) is not None or "verified" not in reward.by_component:
+        return False
+    return any(score.value is not None for score in rollout.scores.values())
+
+
+def unnamed(
+    rollouts: Sequence[Rollout], before: RewardConfig, now: RewardConfig, anew: Sequence[str] = ()
+) -> tuple[Rollout, ...]:
+    """The rollouts as they are weighed where verifiers score anew, or where they or their weights are others now.
+
+    Then a reward that a user named counts as any recorded one does.
+    """
+    if not anew and (before.verifiers, before.verifier_weights) == (now.verifiers, now.verifier_weights):
+        return tuple(rollouts)
+    return tuple(
+        r.model_copy(update={"components": {n: v for n, v in r.components.items() if n != NAMED}})
+        if NAMED in r.components
+        else r
+        for r in rollouts
+    )
+
+
+def _weighed(rollouts: Sequence[Rollout], reward: RewardConfig) -> Weighed:
+    """`verified` of those whose reward no user named."""
     scores = [None if r.error is not None else _scores(r) for r in rollouts]
     weights = reward.verifier_weights
     recorded = [r.components.get(RECORDED) for r in rollouts]

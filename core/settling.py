@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from core.advantage import Signal, advantages, signal
 from core.errors import InputError
-from core.reward import RECORDED, accepted, tools, verified
+from core.reward import NAMED, RECORDED, accepted, graded, tools, verified
 from core.rollout import UNGRADED, Group, Rollout
 from core.settings import Component, RewardConfig
 
@@ -59,7 +59,12 @@ def settle(group: Group, reward: RewardConfig, *, waited_s: float = 0.0) -> Grou
     rewards = [None if mean is None else mean * sum(weights.values()) for mean in whole.values]
     if too_large := [r.id for r, g in zip(rollouts, rewards, strict=True) if g and math.isinf(g)]:
         raise InputError(f"The reward of {too_large[0]} is too large for a number; choose smaller weights.")
-    found = signal(extrinsic.values, sum(r.error is not None for r in rollouts))
+    ended = [r for r, value in zip(rollouts, extrinsic.values, strict=True) if value is not None]
+    found = signal(
+        extrinsic.values,
+        sum(r.error is not None for r in rollouts),
+        graded=all(graded(r, reward) for r in ended),
+    )
     if found.status == "failed" and _ungraded(rollouts):
         found = Signal("uninformative", UNGRADED)
     advantage = advantages(rewards)
@@ -127,5 +132,7 @@ def _components(
     rollout: Rollout, made: Mapping[Component, float | None], weights: Mapping[Component, float]
 ) -> dict[str, float | None]:
     """What is stored: every part that is known, and those that are not but were wanted."""
-    kept = {name: rollout.components[name] for name in (*HALVES, RECORDED) if name in rollout.components}
+    kept = {
+        name: rollout.components[name] for name in (*HALVES, RECORDED, NAMED) if name in rollout.components
+    }
     return {**kept, **{c: value for c, value in made.items() if value is not None or c in weights}}

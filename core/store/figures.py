@@ -59,8 +59,9 @@ SPREADS = {
     "large": f"g.spread >= {LARGE_SPREAD}",
 }
 OUTCOMES = {
-    "all right": f"g.status = 'uninformative' AND g.mean >= {1 - SPREAD}",
-    "all wrong": f"g.status = 'uninformative' AND g.mean <= {SPREAD}",
+    "all right": "g.status = 'uninformative' AND g.reason = 'all right'",
+    "all wrong": "g.status = 'uninformative' AND g.reason = 'all wrong'",
+    "all equal": "g.status = 'uninformative' AND g.reason LIKE 'all equal%'",
     "mixed": "g.status = 'informative'",
     "errors": "g.errors > 0",
     "unscored": "g.status <> 'waiting' AND g.scored < g.size",

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Literal
 
 from core.advantage import SPREAD
 from core.errors import InputError
 from core.figures import Outline, PartFigure
 from core.record import Record
+from core.reward import NAMED, RECORDED, graded, unnamed
 from core.rollout import Group, Rollout, Step
 from core.settings import Component, RewardConfig
 from core.settling import settle
 from core.store import Store
 
+Rightness = Literal["right", "partly right", "wrong"]
+Source = Literal["verifiers", "recorded"]
 COMPONENTS: tuple[Component, ...] = ("verified", "tools", "accepted", "epistemic")
 
 
@@ -117,7 +121,36 @@ def reweighed(store: Store, group: Group, reward: RewardConfig) -> Reweighed:
     if run.finished_at is not None:
         now = datetime.fromisoformat(store.events.clock())
         waited_s = (now - datetime.fromisoformat(run.finished_at)).total_seconds()
-    return Reweighed(before=group, after=settle(group, reward, waited_s=waited_s), reward=reward)
+    weighed = group.model_copy(update={"rollouts": unnamed(group.rollouts, run.reward, reward)})
+    return Reweighed(before=group, after=settle(weighed, reward, waited_s=waited_s), reward=reward)
+
+
+def told_right(rollout: Rollout, reward: RewardConfig) -> Rightness | None:
+    """Whether a scored rollout is right, by what it earned; None where nothing tells right from wrong.
+
+    Args:
+        rollout: one that has a reward.
+        reward: how it was made.
+    """
+    if rollout.extrinsic is None or not graded(rollout, reward):
+        return None
+    if rollout.extrinsic >= 1 - SPREAD:
+        return "right"
+    return "wrong" if rollout.extrinsic <= SPREAD else "partly right"
+
+
+def sources(rollouts: Sequence[Rollout], reward: RewardConfig) -> frozenset[Source]:
+    """Who said how well rollouts did: verifiers, those who recorded them, or both."""
+    found = set[Source]()
+    for r in rollouts:
+        if r.components.get(RECORDED) is not None and reward.verifier_weights.get(RECORDED, 1.0) > 0:
+            found.add("recorded")
+            judged = r.scores.keys() & reward.verifiers.keys() if NAMED not in r.components else ()
+        else:
+            judged = r.scores.keys()
+        if judged:
+            found.add("verifiers")
+    return frozenset(found)
 
 
 def contributions(

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.rollout import Group, Rollout
 from core.workspace.beside import lay
-from core.workspace.reweighing import rollout_parts, slim
+from core.workspace.reweighing import rollout_parts, slim, sources
 from pages.parts import (
     charts_group,
     frame,
@@ -83,7 +83,7 @@ def charts() -> None:
     with left:
         frame.section("Reward", "in the parts that it is made of")
         charts_group.rewards(group, {r.id: rollout_parts(r, group, reward) for r in group.rollouts})
-        frame.note(f"The reward is {words.reward(reward)}.")
+        frame.note(f"The reward is {words.reward(reward, sources(group.rollouts, reward))}.")
     with right:
         frame.section("Advantage", "(reward − mean) / standard deviation; hatched = below the mean")
         charts_group.advantages(group)

@@ -120,7 +120,8 @@ def made_of(found: Figures) -> None:
         (charts.wrapped(domain), parts, f"{sum(parts.values()):.2f}") for domain, parts in shown[:MOST_PARTS]
     ]
     charts_rewards.composition(rows, "reward_parts", "Mean reward of each domain in its parts")
-    frame.note(f"Reward: {words.reward(config)}.")
+    recorded = any(r.kind == "recorded" for r in runs if r.id == found.which.run_id)
+    frame.note(f"Reward: {words.reward(config, words.EITHER if recorded else frozenset())}.")
     if len(shown) > MOST_PARTS:
         frame.note(f"The {MOST_PARTS} best of {len(shown)} domains.")
 

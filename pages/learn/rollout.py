@@ -52,7 +52,7 @@ frame.page(
     says=False,
 )
 with st.container(horizontal=True, vertical_alignment="center", key="trace_head"):
-    safe.html('<div class="w-chips">{chips}</div>', chips=attempt.chips(rollout))
+    safe.html('<div class="w-chips">{chips}</div>', chips=attempt.chips(ws, group, rollout))
     trace_bar.place(here)
     st.download_button(
         "Download it whole",

@@ -9,8 +9,6 @@ from pages.parts.safe import Markup, joined, markup
 
 OUTCOMES = {"": "any", "scored": "scored", "unscored": "not to be scored", "error": "broke off"}
 FROM = "rollouts_from"
-LEAST, MOST = 0.0, 1.0
-ANYWHERE = (LEAST, MOST)
 
 ws = session.workspace()
 frame.page("Rollouts", "Find attempts by what they answered, did, or failed at; the newest run comes first.")
@@ -28,6 +26,20 @@ if not runs:
 def start_over() -> None:
     """Another question starts at the newest rollout."""
     st.query_params[FROM] = "0"
+
+
+def reward(label: str, key: str) -> float | None:
+    """One end of a range of rewards, which may be any numbers; empty = no end."""
+    return st.number_input(
+        label,
+        value=address.number(key),
+        step=0.05,
+        key=key,
+        bind="query-params",
+        placeholder="any",
+        on_change=start_over,
+        width=120,
+    )
 
 
 def asked() -> RolloutFilter:
@@ -75,16 +87,8 @@ def asked() -> RolloutFilter:
             on_change=start_over,
             width=160,
         )
-        low, high = st.slider(
-            "Reward",
-            *ANYWHERE,
-            ANYWHERE,
-            0.05,
-            key="rollouts_reward",
-            bind="query-params",
-            on_change=start_over,
-            width=190,
-        )
+        least = reward("Reward from", "rollouts_from_reward")
+        most = reward("to", "rollouts_to_reward")
         whole = st.toggle(
             "Whole trajectories",
             bool(address.handed("rollouts_whole")),
@@ -93,15 +97,14 @@ def asked() -> RolloutFilter:
             on_change=start_over,
             help="Look into messages, parameters and outputs, too. It takes unpacking, so fewer rollouts at once.",
         )
-    narrowed = (low, high) != ANYWHERE
     return RolloutFilter.read(
         {
             "text": text,
             "run_id": run,
             "tool": tool,
             "outcome": outcome,
-            "reward_from": low if narrowed else None,
-            "reward_to": high if narrowed else None,
+            "reward_from": least,
+            "reward_to": most,
             "whole": whole,
         }
     )
@@ -164,6 +167,8 @@ handed_on = address.inside(
         "rollouts_tool": which.tool,
         "rollouts_outcome": OUTCOMES[which.outcome] if which.outcome else "",
         "rollouts_whole": "yes" if which.whole else "",
+        "rollouts_from_reward": "" if which.reward_from is None else f"{which.reward_from:g}",
+        "rollouts_to_reward": "" if which.reward_to is None else f"{which.reward_to:g}",
         FROM: session.asked(FROM),
     }
 )

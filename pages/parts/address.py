@@ -12,7 +12,9 @@ defaults from there: a value that is the default changes no address, so Back goe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import streamlit as st
 from starlette.requests import Request
@@ -68,6 +70,14 @@ def inside(values: Mapping[str, object]) -> dict[str, str]:
 def handed(key: str) -> str:
     """The value that this address carries for a widget; empty where there is none."""
     return str(st.query_params.get(f"{INSIDE}{key}", ""))[:500]
+
+
+def number(key: str) -> float | None:
+    """The number that this address carries for a widget; None where there is none."""
+    with suppress(ValueError):
+        if math.isfinite(value := float(handed(key))):
+            return value
+    return None
 
 
 def place(labels: Sequence[str], key: str, otherwise: int = 0) -> int:

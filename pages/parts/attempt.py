@@ -5,18 +5,25 @@ from __future__ import annotations
 import streamlit as st
 
 from core.rollout import Group, Rollout, Task
+from core.settings import RewardConfig
 from core.workspace import Workspace
 from core.workspace.lessons_given import LessonGiven, lessons_given
 from core.workspace.reading import Reading
-from core.workspace.reweighing import rollout_parts
+from core.workspace.reweighing import Rightness, rollout_parts, sources, told_right
 from pages.parts import frame, gated, safe, words
 from pages.parts.safe import Markup, joined, markup
 
 SHOWN_LESSONS = 8
+RIGHT: dict[Rightness, tuple[str, str]] = {
+    "right": ("good", "All"),
+    "partly right": ("accent", "Some"),
+    "wrong": ("bad", "Nothing"),
+}
+"""Tone, and how much was right."""
 
 
-def verdict(rollout: Rollout) -> tuple[str, str, str]:
-    """(word, tone, why) of how it came out."""
+def verdict(rollout: Rollout, reward: RewardConfig) -> tuple[str, str, str]:
+    """(word, tone, why) of how it came out; right and wrong only where a verifier of ours said so."""
     said = {True: ", and a person accepted it", False: ", but a person rejected it", None: ""}[
         rollout.accepted
     ]
@@ -26,17 +33,16 @@ def verdict(rollout: Rollout) -> tuple[str, str, str]:
         if not rollout.scores:
             return "not scored", "", f"No verifier looked at it{said}."
         return "not to be scored", "", f"Its verifier could not tell{said}."
-    if rollout.extrinsic is None:
-        return "scored", "accent", f"Its reward was recorded where it came from{said}."
-    if rollout.extrinsic >= 1 - 1e-9:
-        return "right", "good", f"Everything that is checked was right{said}."
-    if rollout.extrinsic <= 1e-9:
-        return "wrong", "bad", f"Nothing that is checked was right{said}."
-    return "partly right", "accent", f"Some of what is checked was right{said}."
+    word = told_right(rollout, reward)
+    if word is None:
+        by = words.reward(reward, sources([rollout], reward))
+        return "scored", "accent", f"Its reward is {by}; only the number tells how good it is{said}."
+    tone, what = RIGHT[word]
+    return word, tone, f"{what} of what is checked was right{said}."
 
 
-def chips(rollout: Rollout) -> Markup:
-    word, tone, _ = verdict(rollout)
+def chips(ws: Workspace, group: Group, rollout: Rollout) -> Markup:
+    word, tone, _ = verdict(rollout, ws.store.figures.reward_of(group.run_id).reward)
     found = [frame.chip(word, tone), *words.rollout_chips(rollout)]
     if rollout.accepted is not None:
         found.append(
@@ -74,10 +80,10 @@ def figures(ws: Workspace, group: Group, rollout: Rollout) -> None:
 
 
 def _reward(ws: Workspace, group: Group, rollout: Rollout) -> None:
-    _, _, why = verdict(rollout)
+    config = ws.store.figures.reward_of(group.run_id).reward
+    _, _, why = verdict(rollout, config)
     frame.section("Outcome")
     frame.note(why)
-    config = ws.store.figures.reward_of(group.run_id).reward
     parts = rollout_parts(rollout, group, config)
     items: list[tuple[str, object]] = [
         ("Reward", words.number(rollout.reward)),

@@ -13,7 +13,7 @@ DOMAINS = 5
 BATCHES = 200
 """Batches that are drawn one by one; more are drawn epoch by epoch."""
 PARTS = {
-    "verified": "verified (right answers)",
+    "verified": "verified (how good the answer is)",
     "tools": "tools (calls that worked)",
     "accepted": "accepted (by a user)",
     "epistemic": "epistemic (diverse and new)",

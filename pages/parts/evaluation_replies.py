@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.proof import Comparison, TaskRow
 from core.rollout import Rollout
+from core.settings import RewardConfig
 from core.workspace import Workspace
 from pages.parts import attempt, frame, safe, session, words
 from pages.parts.safe import markup
@@ -48,18 +49,20 @@ def draw(ws: Workspace, one: Comparison, row: TaskRow) -> None:
 
 
 def _side(ws: Workspace, side: int, name: str, group_ids: Sequence[str]) -> None:
-    found = [r for i in group_ids for r in ws.store.groups.get(i, trajectories=False).rollouts]
-    scored = [r.reward for r in found if r.reward is not None]
+    groups = [ws.store.groups.get(i, trajectories=False) for i in group_ids]
+    found = [(r, group.run_id) for group in groups for r in group.rollouts]
+    scored = [r.reward for r, _ in found if r.reward is not None]
     mean = words.number(sum(scored) / len(scored) if scored else None)
     frame.section(name, f"mean {mean} of {len(scored):,} scored")
-    for rollout in found[:REPLIES]:
-        _reply(side, rollout)
+    rewards = {group.run_id: ws.store.figures.reward_of(group.run_id).reward for group in groups}
+    for rollout, run_id in found[:REPLIES]:
+        _reply(side, rollout, rewards[run_id])
     if len(found) > REPLIES:
         frame.note(f"The first {REPLIES} of {len(found):,}; its groups have all.")
 
 
-def _reply(side: int, rollout: Rollout) -> None:
-    word, tone, _ = attempt.verdict(rollout)
+def _reply(side: int, rollout: Rollout, reward: RewardConfig) -> None:
+    word, tone, _ = attempt.verdict(rollout, reward)
     content = markup(
         '<div class="w-reply"><div class="top"><span class="id">{id}</span>{chip}<span class="end">reward {reward}'
         '</span></div><div class="text" dir="auto">{answer}</div></div>',

@@ -27,6 +27,7 @@ OUTCOMES = {
     "": "any",
     "all right": "all right",
     "all wrong": "all wrong",
+    "all equal": "all equal",
     "mixed": "mixed",
     "errors": "with errors",
     "unscored": "with unscored",

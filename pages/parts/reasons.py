@@ -26,8 +26,9 @@ WAYS_ON = (
     ),
     (
         "all equal",
-        "All rollouts got the same reward, so none is better than the others.",
-        "A verifier with more steps between wrong and right, larger groups or a higher temperature bring differences.",
+        "All rollouts have the same reward, so none is better than the others.",
+        "A verifier with more steps between wrong and right, larger groups or a higher temperature bring differences; "
+        "for rollouts that were recorded elsewhere, another of their scores may.",
     ),
     (
         "too few scored",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.experience import Add, Delete, Merge, Modify, Proposal
 from core.rollout import NO_PRICE, UNGRADED, Group, GroupRow, Rollout, RunStatus, Usage
 from core.settings import RewardConfig
+from core.workspace.reweighing import Source
 from pages.parts.frame import chip
 from pages.parts.safe import Markup
 
@@ -110,12 +111,20 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def reward(config: RewardConfig) -> str:
+EITHER: frozenset[Source] = frozenset({"recorded", "verifiers"})
+VERIFIED: dict[frozenset[Source], str] = {
+    frozenset({"recorded"}): "the reward that was recorded",
+    EITHER: "the reward that was recorded, the verifier's score, or the mean of both",
+}
+"""The component `verified` by who said how well rollouts did, where that is not a verifier alone."""
+
+
+def reward(config: RewardConfig, by: frozenset[Source] = frozenset()) -> str:
     """`0.7 × the verifier's score + 0.3 × novelty (ASO)`; the component alone where it is the only one."""
-    weights = config.by_component
+    weights, names = config.by_component, COMPONENT | {"verified": VERIFIED.get(by, COMPONENT["verified"])}
     if len(weights) == 1:
-        return COMPONENT[next(iter(weights))]
-    total = " + ".join(f"{weight:g} × {COMPONENT[part]}" for part, weight in weights.items())
+        return names[next(iter(weights))]
+    total = " + ".join(f"{weight:g} × {names[part]}" for part, weight in weights.items())
     return total if config.preset == "own" else f"{total} ({config.preset})"
 
 

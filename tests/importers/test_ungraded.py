@@ -52,7 +52,7 @@ def test_they_are_graded_by_a_file_of_rewards_that_comes_later(
     rewards = tmp_path / "rewards.csv"
     rewards.write_text("task_id,reward\nt1,1\n")
     assert workspace.intake.add_rollouts([path], ImportOptions(rewards=rewards), "ann").regraded == 2
-    assert told(workspace)[0] == ("uninformative", "all right")
+    assert told(workspace)[0] == ("uninformative", "all equal: reward 1")
 
 
 @pytest.mark.usefixtures("path")
