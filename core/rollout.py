@@ -54,6 +54,13 @@ class Message(Record):
     """Name of the tool, in a tool message."""
 
 
+Ended = Literal["succeeded", "failed", "not known", "no result"]
+"""How a tool call ended; `not known`: there is a result, and nothing tells whether it is an error."""
+
+_VERBS: dict[Ended, str] = {"not known": "ended nobody knows how", "no result": "gave no result"}
+"""Of the ends that are no verbs themselves."""
+
+
 class Step(Record):
     """One tool call of an agent."""
 
@@ -61,7 +68,7 @@ class Step(Record):
     parameters: dict[str, Any] = Field(default_factory=dict)
     output: str = ""
     success: bool | None = None
-    """None where no result was recorded; that is not success."""
+    """None where nobody said so: no result was recorded, or one that tells nothing; that is not success."""
     error: str | None = None
     duration_s: float | None = None
     """Seconds."""
@@ -71,6 +78,20 @@ class Step(Record):
     """Which assistant turn called it, from 0: parallel calls share one; None where that is not known."""
     told_by: Literal["", "flag", "exit code", "text"] = ""
     """What `success` was read from in a recorded rollout; empty where our own tool said it, or nobody did."""
+
+    @property
+    def ended(self) -> Ended:
+        """How it ended, in a word; with an error it failed."""
+        if self.success is False or self.error:
+            return "failed"
+        if self.success:
+            return "succeeded"
+        return "not known" if self.output else "no result"
+
+    @property
+    def told(self) -> str:
+        """`read_json failed`, `read_json gave no result`."""
+        return f"{self.tool} {_VERBS.get(self.ended, self.ended)}"
 
 
 class Trajectory(Record):

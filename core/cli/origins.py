@@ -188,8 +188,7 @@ def _steps(trajectory: Trajectory) -> Iterator[str]:
     for message in trajectory.messages:
         yield f"{message.role}{' ' + message.name if message.name else ''}: {visible(message.content)}"
     for i, step in enumerate(trajectory.steps, start=1):
-        outcome = "succeeded" if step.success else "failed" if step.success is False else "no result"
-        yield f"step {i}: {step.tool} {visible(str(step.parameters))} {outcome}"
+        yield f"step {i}: {step.told}, with {visible(str(step.parameters))}"
         if step.output or step.error:
             yield f"  {visible(step.error or step.output)}"
     yield f"answer: {visible(trajectory.answer)}"

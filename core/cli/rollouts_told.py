@@ -80,7 +80,7 @@ def _steps(report: ImportReport) -> Iterator[str]:
     if steps.total or steps.orphans:
         yield (
             f"steps:    {steps.total:,}: {steps.succeeded:,} succeeded, {steps.failed:,} failed, "
-            f"{steps.no_result:,} without a result, {steps.unknown:,} unknown"
+            f"{steps.no_result:,} without a result, {steps.unknown:,} not known"
             + (f"; {steps.orphans:,} results without a call" if steps.orphans else "")
         )
 

@@ -121,11 +121,10 @@ def rollout(desk: Desk, rollout_id: str) -> None:
     for message in found.trajectory.messages:
         lines += [f"--- {message.role}{' ' + message.name if message.name else ''}", visible(message.content)]
     for i, step in enumerate(found.trajectory.steps):
-        outcome = "succeeded" if step.success else "failed" if step.success is False else "no result"
         took = "" if step.duration_s is None else f" in {step.duration_s:.2f} s"
         tried = f", {plural(step.retries, 'retry', 'retries')}" if step.retries else ""
         lines += [
-            f"step {i + 1}: {step.tool} {outcome}{took}{tried}{': ' + one_line(step.error) if step.error else ''}",
+            f"step {i + 1}: {step.told}{took}{tried}{': ' + one_line(step.error) if step.error else ''}",
             f"  with {one_line(canonical_json(step.parameters), 300)}",
             *([f"  gave {one_line(step.output, 300)}"] if step.output else []),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from core.importers.attempt import Attempt, Seen
@@ -78,8 +79,10 @@ def task_body(attempt: Attempt) -> str:
 
 
 def _steps(steps: Sequence[Step]) -> dict[str, int]:
-    succeeded = sum(s.success is True for s in steps)
-    failed = sum(s.success is False for s in steps)
-    no_result = sum(s.success is None and not s.output for s in steps)
-    unknown = len(steps) - succeeded - failed - no_result
-    return {"succeeded": succeeded, "failed": failed, "no_result": no_result, "unknown": unknown}
+    ends = Counter(step.ended for step in steps)
+    return {
+        "succeeded": ends["succeeded"],
+        "failed": ends["failed"],
+        "no_result": ends["no result"],
+        "unknown": ends["not known"],
+    }

@@ -173,6 +173,5 @@ def _example(store: Store, rollout_id: str) -> Example:
 
 def _steps(store: Store, rollout_id: str) -> str:
     """The steps that it took: the trajectory, which may be long, is opened for them alone."""
-    outcomes = {True: "succeeded", False: "failed", None: "gave no result"}
     steps = store.trajectories.get(rollout_id).steps
-    return ", ".join(f"{n}. {s.tool} {outcomes[s.success]}" for n, s in enumerate(steps, 1))
+    return ", ".join(f"{n}. {s.told}" for n, s in enumerate(steps, 1))

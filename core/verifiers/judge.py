@@ -163,7 +163,7 @@ def _fence(text: str) -> str:
 
 
 def _line(step: Step) -> str:
-    outcome = {True: "ok", False: f"failed: {step.error or ''}", None: "no result"}[step.success]
+    outcome = {"succeeded": "ok", "failed": f"failed: {step.error or ''}"}.get(step.ended, step.ended)
     output = step.output
     if len(output) > SHOWN_OF_A_STEP:
         half = SHOWN_OF_A_STEP // 2

@@ -6,7 +6,7 @@ from core.errors import NotFoundError
 from core.experience import Experience, Proposal
 from core.record import Record
 from core.review import outdated, way_out
-from core.rollout import Group, GroupStatus, RunStatus, Step, Trajectory
+from core.rollout import Group, GroupStatus, RunStatus, Trajectory
 from core.store import Store
 
 GROUPS_SHOWN = 20
@@ -216,12 +216,6 @@ def _group(store: Store, group: Group) -> OfGroup:
     )
 
 
-def _ended(step: Step) -> str:
-    if step.success is None:
-        return "ended nobody knows how" if step.output else "gave no result"
-    return "succeeded" if step.success else "failed"
-
-
 def _rollout(store: Store, rollout_id: str, whole: bool) -> OfRollout:
     found = store.groups.rollout(rollout_id)
     return OfRollout(
@@ -229,7 +223,7 @@ def _rollout(store: Store, rollout_id: str, whole: bool) -> OfRollout:
         group_id=found.group_id,
         task_id=found.task_id,
         answer=found.trajectory.answer[:ANSWER_SHOWN],
-        steps=tuple(f"{step.tool} {_ended(step)}" for step in found.trajectory.steps),
+        steps=tuple(step.told for step in found.trajectory.steps),
         reward=found.reward,
         advantage=found.advantage,
         error=found.error,

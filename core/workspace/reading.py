@@ -17,10 +17,9 @@ from typing import Literal
 
 from core.evidence.recovery import Recovery, error_signature, recoveries
 from core.record import Record
-from core.rollout import Message, Step, Trajectory
+from core.rollout import Ended, Message, Step, Trajectory
 from core.store import Store
 
-Result = Literal["worked", "failed", "unknown"]
 Which = Literal["all", "failed", "recovered"]
 Kind = Literal["step", "message", "answer"]
 
@@ -62,7 +61,7 @@ class Line(Record):
     tool: str
     gist: str
     """Its parameters, on one line."""
-    result: Result
+    result: Ended
     duration_s: float | None
     retries: int
     """How often the tool itself tried again."""
@@ -249,7 +248,7 @@ def outline(trajectory: Trajectory) -> list[Line]:
             number=i + 1,
             tool=step.tool,
             gist=_gist(step),
-            result="failed" if i in after else "worked" if step.success else "unknown",
+            result=step.ended,
             duration_s=step.duration_s,
             retries=step.retries,
             characters=len(step.output),

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.workspace.reading import Line, Result
+from core.rollout import Ended
+from core.workspace.reading import Line
 from pages.parts import frame, safe
 from pages.parts.safe import Markup, joined, markup
 from pages.parts.trace import Trace, go
 
 SIZE = 30
 """Lines that are drawn."""
-RESULTS: dict[Result, tuple[str, str, str]] = {
-    "worked": ("✓", "worked", "good"),
+RESULTS: dict[Ended, tuple[str, str, str]] = {
+    "succeeded": ("✓", "worked", "good"),
     "failed": ("✗", "failed", "bad"),
-    "unknown": ("?", "not known whether it worked", ""),
+    "not known": ("?", "not known whether it worked", ""),
+    "no result": ("?", "no result was recorded", ""),
 }
 """Mark, words and tone of how a step ended."""
 

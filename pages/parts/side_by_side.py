@@ -152,9 +152,7 @@ def _window(title: str, rows: Sequence[Markup], parting: Divergence | None, kind
 
 def _step(number: int, step: Step, parting: Divergence | None) -> Markup:
     here = parting is not None and parting.kind == "step" and parting.place == number
-    failed = step.success is False or step.error is not None
-    unsaid = "? not known" if step.output else "? no result"
-    how = "✗ failed" if failed else "✓ worked" if step.success else unsaid
+    how = {"succeeded": "✓ worked", "failed": "✗ failed"}.get(step.ended, f"? {step.ended}")
     return markup(
         '<li class="{look}">{what}<span class="call">{n}. <b>{tool}</b> {parameters}</span> '
         '<span class="{tone}">{how}</span><span class="out" dir="auto">{out}</span></li>',
@@ -163,7 +161,7 @@ def _step(number: int, step: Step, parting: Divergence | None) -> Markup:
         n=number + 1,
         tool=step.tool,
         parameters=safe.short(json.dumps(step.parameters, ensure_ascii=False, default=str), PARAMETERS),
-        tone="bad" if failed else "",
+        tone="bad" if step.ended == "failed" else "",
         how=how,
         out=safe.short(step.error or step.output, OUTPUT),
     )

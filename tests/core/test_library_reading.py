@@ -326,7 +326,7 @@ def test_whole_trajectories_come_when_they_are_asked_for(workspace: Workspace) -
     assert origin.rollouts[1].trajectory.steps[0].error == "no such file"
     code, out = winnow(workspace, "library", "show", "E-0001", "--full")
     assert code == 0
-    assert "step 1: read_csv {} failed\n  no such file" in out
+    assert "step 1: read_csv failed, with {}\n  no such file" in out
 
 
 def test_a_reader_sees_the_whole_way_on_one_screen(workspace: Workspace) -> None:

@@ -65,8 +65,26 @@ def test_other_parameters_are_no_retry() -> None:
 
 
 def test_no_recorded_result_is_neither_success_nor_failure() -> None:
-    [line] = outline(Trajectory(steps=(Step(tool="calc", output="1"),)))
-    assert (line.result, line.after) == ("unknown", "")
+    told, empty = outline(Trajectory(steps=(Step(tool="calc", output="1"), Step(tool="calc"))))
+    assert (told.result, told.after) == ("not known", "")
+    assert (empty.result, empty.after) == ("no result", "")
+
+
+def test_how_a_call_ended_is_the_same_word_wherever_it_is_told() -> None:
+    ends = {
+        "succeeded": Step(tool="calc", success=True),
+        "failed": Step(tool="calc", success=False, output="1"),
+        "not known": Step(tool="calc", output="1"),
+        "no result": Step(tool="calc"),
+    }
+    assert {word: step.ended for word, step in ends.items()} == {word: word for word in ends}
+    assert Step(tool="calc", error="503").ended == "failed"
+    assert [step.told for step in ends.values()] == [
+        "calc succeeded",
+        "calc failed",
+        "calc ended nobody knows how",
+        "calc gave no result",
+    ]
 
 
 def test_the_list_is_narrowed_by_outcome_and_tool() -> None:

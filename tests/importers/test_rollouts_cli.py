@@ -72,6 +72,18 @@ def test_a_rollout_tells_where_it_came_from_and_what_the_file_said_of_it(tmp_pat
     ]
 
 
+def test_a_call_with_a_result_is_not_said_to_have_none(tmp_path: Path) -> None:
+    """The import counts it as not known, and so is it told everywhere."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(line(0, 0, 1.0)) + "\n" + json.dumps(line(0, 1, 0.0)) + "\n")
+    _, told, _ = winnow(tmp_path / "w", "rollouts", "import", str(path))
+    assert "1 failed, 0 without a result, 1 not known" in told
+    _, out, _ = winnow(tmp_path / "w", "runs", "rollout", "R1-0001-0")
+    assert "step 1: seats ended nobody knows how\n" in out
+    assert "gave 4A, 4B" in out
+    assert "no result" not in out
+
+
 def test_json_gives_the_whole_report(tmp_path: Path) -> None:
     _, out, _ = winnow(tmp_path / "w", "rollouts", "import", str(tau(tmp_path)), "--json")
     told = json.loads(out)
