@@ -14,6 +14,7 @@ from core.migrations.m013_evaluations import m013_evaluations
 from core.migrations.m014_priors import m014_priors
 from core.migrations.m015_recorded import m015_recorded
 from core.migrations.m016_ungraded import m016_ungraded
+from core.migrations.m017_rewarded import m017_rewarded
 from core.migrations.m018_no_right_or_wrong import m018_no_right_or_wrong
 from core.migrations.registry import MIGRATIONS
 
@@ -33,5 +34,6 @@ __all__ = [
     "m014_priors",
     "m015_recorded",
     "m016_ungraded",
+    "m017_rewarded",
     "m018_no_right_or_wrong",
 ]
