@@ -15,6 +15,7 @@ from core.rollout import Rollout, Step
 from core.store import Store
 from core.workspace.by_hand import Written, propose_by_hand
 from core.workspace.nearest import Comparing
+from core.workspace.teaching import check_teaches
 
 TAKEN_BACK = "taken back by who wrote it"
 LOOKED = 200
@@ -43,9 +44,10 @@ class Correcting:
         Raises:
             NotFoundError: there is no such rollout.
             ApplyError: the text is too long, or a lesson of the same domain says the same already.
-            InputError: there is no such step, or an open proposal does the same already.
+            InputError: there is no such step, an open proposal does the same already, or its task may not teach.
         """
         rollout = self._store.groups.rollout(rollout_id)
+        check_teaches(self._store, rollout.task_id)
         told = _told(rollout, step)
         return propose_by_hand(
             self._store,

@@ -5,6 +5,7 @@ import streamlit as st
 from core.rollout import Group, Rollout
 from core.workspace.beside import lay
 from core.workspace.reweighing import rollout_parts, slim, sources
+from core.workspace.teaching import why_not
 from pages.parts import (
     charts_group,
     frame,
@@ -35,6 +36,7 @@ with guard(stop=True):
     group = slim(ws.store, ws.store.figures.group_of(group_id) or group_id)
     reward = ws.store.figures.reward_of(group.run_id).reward
 task = ws.store.tasks.find(group.task_id)
+not_teaching = why_not(ws.store, group.task_id)
 listed = group_filter.from_address()
 if not listed.address:
     listed = listed.model_copy(update={"which": listed.which.model_copy(update={"run_id": group.run_id})})
@@ -59,7 +61,7 @@ def head() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         step("Previous", "group_previous", there.before, "k", ":material/arrow_back:")
         step("Next", "group_next", there.after, "j", ":material/arrow_forward:")
-        if group.rollouts:
+        if group.rollouts and not not_teaching:
             st.button(
                 "Write a lesson from this group",
                 key="group_lesson",
@@ -70,6 +72,8 @@ def head() -> None:
             )
         if there.place:
             frame.note(f"{there.place:,} of {there.of:,}, {group_filter.ORDERS[listed.order]}")
+    if group.rollouts and not_teaching:
+        frame.note(not_teaching)
 
 
 def step(label: str, key: str, to: str, shortcut: str, icon: str) -> None:
@@ -167,7 +171,7 @@ def resting(of: Group) -> None:
 
 
 head()
-if lesson_form.opened(group.id) and group.rollouts:
+if lesson_form.opened(group.id) and group.rollouts and not not_teaching:
     lesson_form.form(ws, group.id, task.domain if task else "general")
 if group.status in ("uninformative", "failed"):
     reasons.card(group)

@@ -8,6 +8,7 @@ from core.errors import WinnowError
 from core.experience import GENERAL, KINDS, MAX_CHARACTERS, MAX_WORDS, Add, Proposal, text_of
 from core.rollout import Rollout
 from core.workspace import Workspace
+from core.workspace.teaching import why_not
 from pages.parts import frame, proposals, safe, session, words
 from pages.parts.trace import Trace
 
@@ -21,6 +22,7 @@ def buttons(trace: Trace) -> None:
     refused = session.refusal("reviewer")
     off = bool(refused) or rollout.error is not None
     why = refused or ("It broke off: there is no outcome." if rollout.error is not None else "")
+    no_lesson = refused or why_not(ws.store, rollout.task_id)
     with st.container(horizontal=True, key="trace_verdict", width="content", vertical_alignment="center"):
         for label, key, shortcut, value in (
             ("Accept", "accept", "a", True),
@@ -51,8 +53,8 @@ def buttons(trace: Trace) -> None:
             key="rollout_correct",
             shortcut="w",
             icon=":material/edit_note:",
-            disabled=bool(refused),
-            help=frame.refused(refused) or None,
+            disabled=bool(no_lesson),
+            help=frame.refused(no_lesson) or None,
             on_click=toggle,
             args=(rollout.id,),
         )

@@ -14,6 +14,8 @@ from core.errors import ApplyError, InputError, NotFoundError, TrustError
 from core.experience import MAX_WORDS, Add, text_of
 from core.review.grounds import origin
 from core.workspace import Workspace
+from core.workspace.teaching import lesson_from
+from tests.make import add_rollouts
 from tests.pages.workspaces import fill
 
 TEXT = "Read the keys of a JSON file before asking for one of them."
@@ -124,3 +126,15 @@ def test_the_command_line_takes_a_correction_from_a_file(ws: Workspace, tmp_path
     assert text_of(ws.correcting.of(OF)[0].operation) == TEXT
     without = CliRunner().invoke(main, call)
     assert (without.exit_code, "--text or --text-file" in without.output) == (2, True)
+
+
+@pytest.mark.parametrize(("split", "does"), [("trial", "selects lessons"), ("final", "only reports")])
+def test_what_is_held_out_teaches_nothing_by_hand_either(workspace: Workspace, split: str, does: str) -> None:
+    rows = [{"task_id": "T1", "question": "Say it.", "completion": str(n), "score": n} for n in (0, 1)]
+    add_rollouts(workspace, "\n".join(map(json.dumps, rows)).encode(), split=split)
+    said = f"Task T1 is of the split {split}, which {does}: only train tasks teach. Nothing was proposed."
+    with pytest.raises(InputError, match=said):
+        workspace.correcting.correct("R1-0001-0", lesson(), "ann")
+    with pytest.raises(InputError, match=said):
+        lesson_from(workspace.store, "R1-0001", lesson(), "ann", workspace.comparing)
+    assert workspace.store.proposals.page()[1] == 0

@@ -17,6 +17,7 @@ from core.settling import settle
 from core.workspace import Workspace
 from pages.parts import charts, group_filter
 from tests.browser import browsing, drawn, serve, visit
+from tests.make import add_rollouts
 from tests.pages.test_pages import fine, html, open_page, red, sound
 from tests.pages.workspaces import fill
 
@@ -263,6 +264,16 @@ def test_a_lesson_is_proposed_with_the_group_as_its_evidence(ws: Workspace) -> N
     assert made.evidence.group_ids == ("R1-0001",)
     assert made.evidence.rollout_ids
     assert made.rationale.startswith("All that won did so.\nRead out of R1-0001: #0 (reward 1.00)")
+
+
+@slow
+def test_a_group_of_a_final_task_offers_no_lesson_and_says_why(ws: Workspace) -> None:
+    rows = [{"task_id": "T1", "question": "Say it.", "completion": str(n), "score": n} for n in (0, 1)]
+    run_id = add_rollouts(ws, "\n".join(map(json.dumps, rows)).encode(), split="final").run_id
+    page = fine(open_page("learn/group", f"{run_id}-0001"))
+    assert "group_lesson" not in [button.key for button in page.button]
+    assert "Task T1 is of the split final, which only reports: only train tasks teach." in html(page)
+    assert fine(open_page("learn/rollout", f"{run_id}-0001-0")).button("rollout_correct").disabled
 
 
 @slow
