@@ -49,7 +49,7 @@ def _confine(task: dict[str, Any]) -> None:
     os.chdir(task["folder"])
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, int(task["time_s"]) + 1),
+        (resource.RLIMIT_CPU, int(task["time_s"]) + 2),
         (resource.RLIMIT_FSIZE, task["file_bytes"]),
         (resource.RLIMIT_NOFILE, 128),
         (resource.RLIMIT_AS, task["memory_bytes"]),
@@ -69,8 +69,9 @@ def _confine(task: dict[str, Any]) -> None:
 def _lower(kind: int, value: int) -> None:
     hard = resource.getrlimit(kind)[1]
     limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    soft = limit - 1 if kind == resource.RLIMIT_CPU and limit > 1 else limit  # SIGXCPU tells what it died of
     try:
-        resource.setrlimit(kind, (limit, limit))
+        resource.setrlimit(kind, (soft, limit))
     except (ValueError, OSError):
         if sys.platform == "linux":  # macOS does not know each; the parent watches the memory there
             raise

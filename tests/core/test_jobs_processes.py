@@ -16,12 +16,12 @@ import pytest
 from core.job import Job
 from core.settings import RunConfig
 from core.workspace import Workspace
+from tests.braking import SLOW_S, braked
 from tests.make import add_stub, add_tasks, make_tasks, ticking
 from tests.stub_process import PATIENCE_S, POLL_S, ROOT, reset, stats, stub_process
 from tests.stub_server import Fault, StubServer
 
 TASKS, GROUP_SIZE, CONCURRENCY = 12, 4, 3
-SLOW_S = 5.0
 """Of a call, where another process has to start meanwhile."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")]
@@ -91,42 +91,52 @@ def job_of(workspace: Workspace) -> Job:
     return workspace.jobs.find("R1")
 
 
-def amid(address: str, calls: int = 8) -> None:
+def amid(address: str, calls: int) -> None:
     until(f"{calls} calls were answered", lambda: stats(address)["answered"] >= calls)
 
 
+CALLS = 8
+"""That are answered before a worker is disturbed."""
+
+
+def amid_of(stub: StubServer) -> None:
+    until(f"{CALLS} calls were answered", lambda: stub.stats()["answered"] >= CALLS)
+
+
 def test_a_worker_that_is_killed_loses_nothing_and_the_next_one_ends_where_it_would_have(
-    tmp_path: Path, address: str, started: list[subprocess.Popen[str]]
+    tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    calm = enqueue(tmp_path / "calm", address)
-    reset(address)
-    assert winnow(calm.folder, "worker", "--once").returncode == 0
-    killed = enqueue(tmp_path / "killed", address)
-    reset(address)
-    worker = process(started, killed.folder, "worker")
-    amid(address)
-    worker.kill()
-    worker.wait()
-    assert job_of(killed).state == "running"
-    done = winnow(killed.folder, "worker", "--once", "--json")
-    assert (done.returncode, json.loads(done.stdout)[0]["state"]) == (0, "done"), done.stderr
-    assert job_of(killed).attempts == 2
-    assert killed.store.dump() == calm.store.dump()
-    assert stats(address)["asked_again"] <= CONCURRENCY
+    with StubServer(latency_s=0.04) as stub:
+        calm = enqueue(tmp_path / "calm", stub.base_url)
+        assert winnow(calm.folder, "worker", "--once").returncode == 0
+        killed = enqueue(tmp_path / "killed", stub.base_url)
+        stub.reset()
+        with braked(stub, CALLS):
+            worker = process(started, killed.folder, "worker")
+            amid_of(stub)
+            worker.kill()
+            worker.wait()
+        assert job_of(killed).state == "running"
+        done = winnow(killed.folder, "worker", "--once", "--json")
+        assert (done.returncode, json.loads(done.stdout)[0]["state"]) == (0, "done"), done.stderr
+        assert job_of(killed).attempts == 2
+        assert killed.store.dump() == calm.store.dump()
+        assert stub.stats()["asked_again"] <= CONCURRENCY
 
 
 def test_a_worker_that_is_asked_to_end_gives_its_job_back_and_pays_for_nothing_twice(
-    tmp_path: Path, address: str, started: list[subprocess.Popen[str]]
+    tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    workspace = enqueue(tmp_path / "w", address)
-    reset(address)
-    worker = process(started, workspace.folder, "worker")
-    amid(address)
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(PATIENCE_S) == 0
-    assert (job_of(workspace).state, job_of(workspace).worker) == ("waiting", "")
-    assert winnow(workspace.folder, "worker", "--once").returncode == 0
-    assert (job_of(workspace).state, stats(address)["asked_again"]) == ("done", 0)
+    with StubServer(latency_s=0.04) as stub:
+        workspace = enqueue(tmp_path / "w", stub.base_url)
+        with braked(stub, CALLS):
+            worker = process(started, workspace.folder, "worker")
+            amid_of(stub)
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(PATIENCE_S) == 0
+        assert (job_of(workspace).state, job_of(workspace).worker) == ("waiting", "")
+        assert winnow(workspace.folder, "worker", "--once").returncode == 0
+        assert (job_of(workspace).state, stub.stats()["asked_again"]) == ("done", 0)
 
 
 def test_two_workers_at_once_are_one_too_many(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:

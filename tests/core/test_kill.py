@@ -119,15 +119,16 @@ def run_with_kills(folder: Path, address: str, tasks: int, calls: int, seed: int
         folder: of the workspace to be made.
         address: of the stub.
         tasks: how many.
-        calls: of the undisturbed run; the kills are spread over them, one in each equal part.
+        calls: of the undisturbed run; the kills are spread over all but the last of them, one in each equal part (of
+            the last ones one hears too late: the run has ended by then).
         seed: of the kills.
     """
     reset(address)
     command = prepare(folder, address, tasks)
     kills: list[Kill] = []
-    rng = random.Random(seed)
+    rng, last = random.Random(seed), calls - 4 * IN_FLIGHT
     for part in range(KILLS):
-        target = rng.randint(1 + calls * part // KILLS, calls * (part + 1) // KILLS)
+        target = rng.randint(1 + last * part // KILLS, last * (part + 1) // KILLS)
         # One more at least than the runs before have got, lest a kill comes before this one has made a call.
         if not _killed_at(command, address, max(target, stats(address)["answered"] + 1)):
             break

@@ -20,6 +20,7 @@ from core.llm.retry import FIRST_DELAY_S, LONGEST_DELAY_S
 from core.ports import Completion, Sampling, Wish
 from core.rollout import Usage
 from tests.core.test_llm import QUESTION, FakeTime, MemoryLedger, access_to, endpoint, texts
+from tests.loop_time import loop_time
 from tests.stub_server import Asked, Fault, Received, StubServer
 
 SHORT = Sampling(max_tokens=8)
@@ -32,6 +33,18 @@ async def one(access: Access, seed: int = 0, stage: str = "rollout") -> Completi
 
 async def many(access: Access, count: int) -> list[Completion | str]:
     return list(await asyncio.gather(*(one(access, seed) for seed in range(count))))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded() -> None:
+    """What is loaded with the first request takes its time, which counts against that of a reply."""
+
+    async def main(access: Access) -> None:
+        async with access:
+            await one(access)
+
+    with StubServer() as stub:
+        asyncio.run(main(access_to(endpoint(stub))))
 
 
 @dataclass
@@ -195,19 +208,26 @@ def test_without_a_named_time_one_that_is_turned_away_waits_alone_and_a_second_w
 # -- time-outs ---------------------------------------------------------------------------------------
 
 
-def test_a_reply_that_takes_too_long_is_a_sentence_and_its_siblings_are_kept() -> None:
-    async def main(access: Access) -> list[Completion | str]:
+def test_replies_that_take_too_long_are_a_sentence_and_their_siblings_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    time = loop_time(monkeypatch)
+
+    async def main(access: Access, stub: StubServer) -> list[Completion | str]:
+        # of two places the first one is held by a slow reply: who asks as the fourth comes after two were given
+        stub.requests = _Telling(_once(stub, 4, lambda: time.set_forward(90)))
         async with access:
             chat = access.chat("stub", "rollout")
-            return await chat.complete(QUESTION, SHORT, range(3), timeout_s=0.4)
+            return await chat.complete(QUESTION, SHORT, range(4), timeout_s=90)
 
-    ledger = MemoryLedger()
-    with StubServer(latency_s=0.02, faults=[Fault("slow", factor=200)]) as stub:
-        replies = asyncio.run(main(access_to(endpoint(stub, concurrency=3), ledger=ledger)))
+    ledger, slow = MemoryLedger(), Fault("slow", factor=10_000)
+    with StubServer(latency_s=0.02, faults=[slow, None, None, slow]) as stub:
+        access = access_to(endpoint(stub, concurrency=2, timeout_s=500), ledger=ledger)
+        replies = asyncio.run(main(access, stub))
     late = [r for r in replies if isinstance(r, str)]
-    assert late == ["Endpoint stub gave no reply within 0.4 seconds, retries and waits included."]
+    assert late == ["Endpoint stub gave no reply within 90 seconds, retries and waits included."] * 2
     assert len(ledger.entries) == 2
-    assert ledger.total.calls == 3  # it was sent, and may have to be paid
+    assert ledger.total.calls == 4  # they were sent, and may have to be paid
 
 
 def test_retries_and_waits_count_against_the_time_of_a_reply() -> None:
@@ -223,15 +243,20 @@ def test_retries_and_waits_count_against_the_time_of_a_reply() -> None:
     assert "0.2 seconds" in reply
 
 
-def test_what_had_come_of_a_group_before_its_time_was_up_is_kept() -> None:
-    async def main(access: Access) -> list[Completion | str]:
+def test_what_had_come_of_a_group_before_its_time_was_up_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = loop_time(monkeypatch)
+
+    async def main(access: Access, stub: StubServer) -> list[Completion | str]:
+        # the second one is for what was missing in the reply to the first one
+        stub.requests = _Telling(_once(stub, 2, lambda: time.set_forward(90)))
         async with access:
             chat = access.chat("stub", "rollout")
-            return await chat.complete(QUESTION, SHORT, range(3), timeout_s=0.4)
+            return await chat.complete(QUESTION, SHORT, range(3), timeout_s=90)
 
-    faults = [Fault("partial", keep=(1,)), *[Fault("slow", factor=200)] * 2]
+    faults = [Fault("partial", keep=(1,)), *[Fault("slow", factor=10_000)] * 2]
     with StubServer(lambda asked: str(asked.seed), latency_s=0.02, faults=faults) as stub:
-        replies = asyncio.run(main(access_to(endpoint(stub, sends_n=True))))
+        access = access_to(endpoint(stub, sends_n=True, timeout_s=500))
+        replies = asyncio.run(main(access, stub))
     assert texts(replies[1:2]) == ["1"]
     assert [type(r) for r in replies] == [str, Completion, str]
 
@@ -288,6 +313,12 @@ class _Telling(list[Received]):
     def append(self, received: Received) -> None:
         super().append(received)
         self._tell()
+
+
+def _once(stub: StubServer, count: int, do: Callable[[], object]) -> Callable[[], object]:
+    """What does something in the loop that runs now, when so many requests have arrived."""
+    loop = asyncio.get_running_loop()
+    return lambda: loop.call_soon_threadsafe(do) if len(stub.requests) == count else None
 
 
 def drop(person: Person, wish: Wish, ledger: MemoryLedger) -> StubServer:

@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from core.cli import main
 from core.errors import SandboxError
 from core.ports import Limits, Program, Ran
+from core.sandbox import confined as confined_module
 from core.sandbox import macos, places, seccomp
 from core.sandbox.confined import Confined, cannot
 from core.sandbox.self_test import escapes
@@ -292,6 +293,20 @@ def test_an_endless_loop_is_stopped_in_time() -> None:
     ran = run("print('begun', flush=True)\nwhile True: pass", time_s=0.5)
     assert (ran.ended, ran.exit_code, ran.stdout) == ("time", None, "begun\n")
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="no waitid here")
+def test_an_endless_loop_that_ended_before_anybody_looked_ended_for_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(process: subprocess.Popen[bytes], status: int) -> None:
+        await_confinement(process, status)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    await_confinement = confined_module._await_confinement
+    monkeypatch.setattr(confined_module, "_await_confinement", late)
+    ran = run("print('begun', flush=True)\nwhile True: pass", time_s=0.5)
+    assert (ran.ended, ran.stdout) == ("time", "begun\n")
 
 
 def test_a_program_that_sleeps_or_hides_its_output_is_stopped_in_time() -> None:
