@@ -40,6 +40,10 @@ class PackError(InputError):
     """A pack that cannot be trusted or read."""
 
 
+class UnknownFormError(PackError):
+    """A file of lessons is in none of the forms that are recognised."""
+
+
 class SandboxError(InputError):
     """Code that cannot be confined on this machine, or that the local configuration does not allow. It did not run."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from core.cli.desk import Desk, foreign_file, one_line, plural, verb
-from core.errors import InputError
+from core.errors import InputError, UnknownFormError
 from core.experience import GENERAL, check_domain, same_domain
 from core.packs.check import verify_pack
 from core.packs.pack import MAX_PACK_BYTES
@@ -94,9 +94,12 @@ def import_pack(desk: Desk, file: Path, form: str | None, domain: str | None, dr
     What the library or an open proposal says already is joined with it. The same file again changes nothing.
     """
     data = foreign_file(file, MAX_PACK_BYTES)
-    done = desk.workspace.shipping.arriving.library(
-        data, file.name, desk.who, form=form, domain=_domain(domain), dry_run=dry_run
-    )
+    try:
+        done = desk.workspace.shipping.arriving.library(
+            data, file.name, desk.who, form=form, domain=_domain(domain), dry_run=dry_run
+        )
+    except UnknownFormError as e:
+        raise InputError(f"{e} If it is one of these, name it with --form.") from e
     if done.before:
         desk.answer(
             done,

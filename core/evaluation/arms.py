@@ -48,7 +48,11 @@ def parse_arm(
         raise InputError(f"{said!r} is not an arm: say {FORMS}.")
     if kind in ("text", "pack"):
         found = Path(of)
-        lessons = read_text(read(found)) if kind == "text" else read_pack(read(found))
+        data = read(found)
+        try:
+            lessons = read_text(data) if kind == "text" else read_pack(data)
+        except InputError as e:
+            raise InputError(f"{found.name}: {e}") from e
         fields: dict[str, object] = {"lessons": lessons}
         name = name or f"{kind}:{found.name}"
     else:
@@ -147,15 +151,32 @@ def _random(base: Library, seed: int) -> Iterator[Experience]:
     follow with their words shuffled. Lengths are about the same, so the prompt grows by about as much.
     """
     rng = random.Random(f"random library {seed}")
-    live, number = list(base), 0
-    for domain in sorted({e.domain for e in live}):
-        own = [e for e in live if e.domain == domain]
-        others = [e for e in live if e.domain not in (domain, GENERAL)]
+    number = 0
+    for domain, own, others in _to_draw(base):
         drawn = [e.text for e in rng.sample(others, min(len(own), len(others)))]
         drawn += [_shuffled(e.text, rng) for e in own[len(drawn) :]]
         for text, like in zip(drawn, own, strict=True):
             number += 1
             yield Experience(id=f"random-{number:04d}", text=text, kind=like.kind, domain=domain)
+
+
+def _to_draw(base: Library) -> Iterator[tuple[str, list[Experience], list[Experience]]]:
+    """Each domain of a version, with its own lessons and those that may be drawn in their place."""
+    live = list(base)
+    for domain in sorted({e.domain for e in live}):
+        own = [e for e in live if e.domain == domain]
+        yield domain, own, [e for e in live if e.domain not in (domain, GENERAL)]
+
+
+def made_of(arm: Arm, base: Library) -> str:
+    """What a random library is made of, in a sentence; empty of other arms, and where it holds no lesson."""
+    if arm.kind != "random" or not len(base):
+        return ""
+    shuffled = sum(max(0, len(own) - len(others)) for _, own, others in _to_draw(base))
+    return (
+        f"Of its {len(base)} lesson{'s' if len(base) > 1 else ''}, {len(base) - shuffled} of other domains and "
+        f"{shuffled} the version's own with their words shuffled."
+    )
 
 
 def _shuffled(text: str, rng: random.Random) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from json import JSONDecoder
 
-from core.errors import InputError, PackError
+from core.errors import InputError, PackError, UnknownFormError
 from core.packs import agent_yaml, csv_table, json_map, playbook
 from core.packs.check import read_pack
 from core.packs.foreign import Claims, ForeignLibrary, Reading, text_of_file
@@ -66,6 +66,7 @@ def read_library(data: bytes, form: str | None = None) -> tuple[str, ForeignLibr
 
     Raises:
         InputError: there is no such form.
+        UnknownFormError: none was named, and the content is that of none.
         PackError: one sentence with the first fault of the file.
     """
     if form is not None and form not in READERS:
@@ -85,7 +86,7 @@ def _form_of(data: bytes) -> str:
     for reader in READERS.values():
         if reader.recognises(text):
             return reader.form
-    raise PackError(f"The file is in no form that Winnow knows ({', '.join(READERS)}); name it with --form.")
+    raise UnknownFormError(f"The file is in no form that Winnow knows ({', '.join(READERS)}).")
 
 
 def _other(text: str) -> tuple[str, str] | None:

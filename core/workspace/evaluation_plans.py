@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from core.errors import InputError
-from core.evaluation import reach_of
-from core.experience import Delete, Operation
+from core.evaluation import made_of, reach_of
+from core.experience import GENERAL, Delete, Operation
 from core.library import Library
 from core.memory import learned_elsewhere
 from core.proof import SEED_STRIDE, Arm, Evaluation, EvaluationConfig
@@ -102,6 +103,9 @@ class EvaluationPlans:
         there = self._store.evaluations.by_request(request)
         if there and there.status == "cancelled" and not groups_of(self._store, there):
             there = None  # it was discarded
+        alike = _alike(config, libraries, tasks)
+        if there is None:
+            _refuse_one_way(config, alike)
         groups = sum(len(of_arm(tasks, arm)) * len(config.seeds) for arm in config.arms if arm.sampled)
         each = 1 if endpoint.sends_n and config.agent is None else config.samples
         return EvaluationPlan(
@@ -113,7 +117,9 @@ class EvaluationPlans:
             calls=groups * each,
             notes=(
                 *filter(None, [left_out(len(there_are) - len(can_be_judged))]),
-                *self.notes(config, libraries, endpoint, tasks, there.id if there else ""),
+                *self.notes(config, libraries, endpoint.model, endpoint, tasks, there.id if there else ""),
+                *(f"{one.told}: they differ by chance alone." for one in alike),
+                *self._made_of(config),
             ),
             request=request,
             resumes=there.id if there else None,
@@ -122,7 +128,7 @@ class EvaluationPlans:
 
     def _pinned(self, config: EvaluationConfig) -> EvaluationConfig:
         """The configuration with every version and text pinned, and with the tasks that a change can reach."""
-        return config.model_copy(update={"arms": tuple(self._pinned_arm(arm) for arm in config.arms)})
+        return config.model_copy(update={"arms": _by_number([self._pinned_arm(arm) for arm in config.arms])})
 
     def _pinned_arm(self, arm: Arm) -> Arm:
         if arm.kind not in ("version", "random", "without", "with"):
@@ -186,24 +192,39 @@ class EvaluationPlans:
         self,
         config: EvaluationConfig,
         libraries: Mapping[str, Library],
-        endpoint: Endpoint,
+        model: str,
+        endpoint: Endpoint | None,
         tasks: Sequence[Task],
         own: str,
     ) -> list[str]:
-        """What must be known beside the numbers."""
+        """What must be known beside the numbers.
+
+        Args:
+            config: of the evaluation.
+            libraries: by the names of its arms.
+            model: which answers.
+            endpoint: None where it was removed since.
+            tasks: which are asked.
+            own: id of the evaluation; empty where it was not begun.
+        """
         domains = sorted({t.domain for t in tasks})
         notes = []
         for arm in (a for a in config.arms if a.sampled):
-            if told := learned_elsewhere(list(libraries[arm.name]), domains, endpoint.model):
+            if told := learned_elsewhere(list(libraries[arm.name]), domains, model):
                 notes.append(f"{arm.name}: {told}")
         if config.split == "final":
             notes += self._on_final(config, own)
-        if config.seeds != (0,) and not endpoint.sends_seed:
+        if config.seeds != (0,) and endpoint is not None and not endpoint.sends_seed:
             notes.append(f"{endpoint.name} is not sent a seed: its seeds are only other draws.")
         return notes
 
+    def _made_of(self, config: EvaluationConfig) -> Iterator[str]:
+        for arm in config.arms:
+            if arm.kind == "random" and (told := made_of(arm, self._store.versions.library(arm.version))):
+                yield f"{arm.name}: {told}"
+
     def _on_final(self, config: EvaluationConfig, own: str) -> list[str]:
-        uses = list(dict.fromkeys(name for name, _ in self._store.evaluations.final_uses(own)))
+        uses = list(dict.fromkeys(name for name, _ in self._store.evaluations.final_uses(before=own)))
         if not uses:
             return []
         named = ", ".join(uses[:5]) + (", ..." if len(uses) > 5 else "")
@@ -211,6 +232,55 @@ class EvaluationPlans:
             f"The final split was used {len(uses)} time{'s' if len(uses) > 1 else ''} before ({named}). Who chooses by "
             "what it shows has no final split left: take fresh tasks for what is quoted."
         ]
+
+
+class _Alike(NamedTuple):
+    """Sampled arms that send the same prompts: they differ by chance alone."""
+
+    names: list[str]
+    lessons: int
+    """That each of them has for the tasks."""
+
+    @property
+    def told(self) -> str:
+        each = ("both" if len(self.names) == 2 else "all") + " send the same prompts"
+        what = "the same lessons" if self.lessons else "no lesson"
+        return f"{' and '.join(self.names)} have {what} for these tasks, so {each}"
+
+
+def _alike(config: EvaluationConfig, libraries: Mapping[str, Library], tasks: Sequence[Task]) -> list[_Alike]:
+    """The sampled arms by what they send, those apart that are alone."""
+    reached = {GENERAL, *(t.domain for t in tasks)}
+    by_prompts: defaultdict[tuple[tuple[tuple[str, str], ...], str | None], list[str]] = defaultdict(list)
+    for arm in config.arms:
+        if arm.sampled:
+            lessons = tuple((e.text, e.domain) for e in libraries[arm.name] if e.domain in reached)
+            by_prompts[(lessons, arm.prior)].append(arm.name)
+    return [_Alike(names, len(lessons)) for (lessons, _), names in by_prompts.items() if len(names) > 1]
+
+
+def _refuse_one_way(config: EvaluationConfig, alike: Sequence[_Alike]) -> None:
+    """Refuse to compare arms that all send the same."""
+    if any(len(one.names) == len(config.arms) for one in alike):
+        raise InputError(
+            f"There is nothing to compare: {alike[0].told}. Publish lessons for them first, or take an arm that "
+            "differs."
+        )
+
+
+def _by_number(arms: Sequence[Arm]) -> tuple[Arm, ...]:
+    """Pinned arms, `version:3` where `version:newest` was said: the newest one will be another, and a report stays."""
+    names = {a.name: a.name.replace(":newest", f":{a.version}") for a in arms if a.version is not None}
+    for arm in arms:
+        if arm.of in names and arm.name == f"{arm.kind}:{arm.of}":
+            names[arm.name] = f"{arm.kind}:{names[arm.of]}"
+    said = [names.get(arm.name, arm.name) for arm in arms]
+    if twice := [name for name in said if said.count(name) > 1]:
+        raise InputError(f"Two arms are {twice[0]}: leave one of them out.")
+    return tuple(
+        arm.model_copy(update={"name": name, "of": names.get(arm.of or "", arm.of)})
+        for arm, name in zip(arms, said, strict=True)
+    )
 
 
 def run_config_of(config: EvaluationConfig, arm: Arm, seed: int) -> RunConfig:

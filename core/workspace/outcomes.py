@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.effect import SUCCESS
-from core.evaluation import Sampled, Told, library_of
+from core.evaluation import Sampled, Told, library_of, made_of
 from core.library import Library
 from core.proof import Arm, Evaluation, EvaluationConfig
 from core.store import Store
@@ -32,6 +32,7 @@ class Outcomes:
             look_every=config.look_every,
             level=config.level,
             stop_when=config.stop_when,
+            free=config.free,
         )
 
     def libraries(self, config: EvaluationConfig) -> dict[str, Library]:
@@ -71,6 +72,7 @@ class Outcomes:
             unfinished=frozenset(waiting),
             waiting=len(waiting),
             stopped_after=evaluation.stopped.get(arm.name),
+            note=made_of(arm, store.versions.library(arm.version or 0)) if arm.kind == "random" else "",
         )
         seeds = dict(zip(run_ids, evaluation.config.seeds, strict=False))
         for outcome in store.evaluations.outcomes(run_ids):

@@ -20,6 +20,8 @@ from core.workspace.models import Models
 BETWEEN, WITHIN = 0.15, 0.4
 """Assumed where nothing was measured: of the true differences of tasks, and of single rewards (0 or 1, right about one
 time in five)."""
+LEAST_EFFECT, MOST = 0.001, 100.0
+"""Of an effect and of a standard deviation, in rewards, which go from 0 to 1 where nobody weighs them otherwise."""
 SHOWN_AT = (20, 40, 60, 100, 200)
 """Numbers of tasks whose power is told."""
 
@@ -63,13 +65,12 @@ def size(
         at: a further number of tasks whose power is told; fewer than 2 = none.
 
     Raises:
-        InputError: an effect of 0 or less, or a wanted power that does not lie between the level and 1.
+        InputError: an effect that is not from 0.001 to 100, a standard deviation that is not from 0 to 100, or a wanted
+            power that does not lie between the level and 1.
     """
     spread = spread or Spread(BETWEEN, WITHIN)
-    try:
-        tasks = sample_size(effect, spread, samples=samples, level=level, sides=sides, wanted=wanted)
-    except ValueError as e:
-        raise InputError(f"{str(e)[:1].upper()}{str(e)[1:]}.") from e
+    _check(effect, spread, level, wanted)
+    tasks = sample_size(effect, spread, samples=samples, level=level, sides=sides, wanted=wanted)
     return Size(
         tasks=tasks,
         effect=effect,
@@ -84,6 +85,21 @@ def size(
             for n in sorted({*SHOWN_AT, *([at] if at > 1 else [])})
         },
     )
+
+
+def _check(effect: float, spread: Spread, level: float, wanted: float) -> None:
+    """Refuse what is no such number; not a number (nan) lies in no range."""
+    if not LEAST_EFFECT <= effect <= MOST:
+        raise InputError(f"The effect is a difference from {LEAST_EFFECT:g} to {MOST:g}: {effect:g} is none.")
+    for name, value in (("between", spread.between), ("within", spread.within)):
+        if not 0 <= value <= MOST:
+            raise InputError(f"The deviation {name} is a number from 0 to {MOST:g}: {value:g} is none.")
+    if not 0 < level < 1:
+        raise InputError(f"The level is a chance between 0 and 1, such as 0.05: {level:g} is none.")
+    if not level < wanted < 1:
+        raise InputError(
+            f"The power is a chance between the level ({level:g}) and 1, such as 0.8: {wanted:g} is none."
+        )
 
 
 def lessons_of(kind: Literal["text", "pack"], data: bytes) -> tuple[ArmLesson, ...]:

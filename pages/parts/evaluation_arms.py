@@ -28,7 +28,8 @@ KINDS: dict[ArmKind, str] = {
 ABOUT: dict[ArmKind, str] = {
     "none": "Nothing is put into the prompt.",
     "version": "The lessons of one version of the library.",
-    "random": "As many lessons of each domain, but those of other domains: what any text in the prompt does.",
+    "random": "As many lessons of each domain, but those of other domains; where these are too few, the domain's own "
+    "with their words shuffled: what any text in the prompt does.",
     "text": "One lesson on each line; a heading such as “# sums” names the domain of the lines below it.",
     "pack": "A pack, or a library in any form that can be imported.",
     "majority": "The most frequent answer of another arm's replies. An answer takes as many calls as rollouts.",
@@ -106,7 +107,7 @@ def told(arm: Arm) -> str:
     what = {
         "none": "no library",
         "version": f"version {arm.version} of the library",
-        "random": f"as many lessons as version {arm.version}, of other domains",
+        "random": f"as many lessons as version {arm.version}, of other domains or shuffled",
         "text": f"{words.plural(len(arm.lessons), 'lesson')} written by hand",
         "pack": f"{words.plural(len(arm.lessons), 'lesson')} of a file",
         "without": f"version {arm.version} without {arm.experience_id}",

@@ -38,7 +38,7 @@ def test_the_power_of_the_tasks_at_hand_is_told_beside_the_others() -> None:
 
 
 def test_an_effect_of_nothing_needs_no_tasks_and_is_refused() -> None:
-    with pytest.raises(InputError, match="above 0"):
+    with pytest.raises(InputError, match="a difference from"):
         size(0.0)
 
 
