@@ -10,11 +10,13 @@ import click
 from core.cli.desk import Desk, foreign_file, one_line, plural, table, verb
 from core.cli.eval_told import effect_line, measured_line, tasks_told, told
 from core.cli.run import failed, see_through
-from core.cli.run_options import given, read_options
+from core.cli.run_options import given, read_options, refuse_but_caps
 from core.errors import InputError, WinnowError
 from core.proof import Evaluation, EvaluationConfig, Purpose
 from core.settings import RunConfig
 from core.workspace.evaluation_plans import EvaluationPlan
+from core.workspace.prior_gate import DomainTried
+from core.workspace.trial_gate import LEAST_TASKS
 
 MAX_FILE_BYTES = 32 * 2**20
 """Of a pack or a hand-written file that is an arm."""
@@ -80,7 +82,8 @@ def start(
     \b
     none               no lesson
     version:N          a version, by number or label; version:newest
-    random:N           as many lessons of each domain, but those of other domains, drawn with the first seed
+    random:N           as many lessons of each domain as version N, but those of its other domains, drawn with the
+                       first seed; where these are too few, the domain's own with their words shuffled
     text:FILE          lessons written by hand, one on each line; a heading `# sums` names their domain
     pack:FILE          a pack, or a library in any form that `winnow pack import` reads
     without:E-ID[@N]   version N (default: the newest) but for one lesson
@@ -94,10 +97,13 @@ def start(
     evaluating = desk.workspace.evaluating
     caps: RunConfig | None = None
     if resume:
-        if arms or file or set(given(options)) - set(RunConfig.model_fields) - {"seeds"} or dry_run:
-            raise InputError("--resume takes no arms and no settings but the caps.")
-        found = desk.workspace.store.evaluations.get(resume)
-        if wanted := {k: v for k, v in given(options).items() if k.startswith("max_") and k != "max_tokens"}:
+        if arms or dry_run:
+            raise InputError(
+                "--resume goes on with an evaluation as it is: leave --dry-run and the arms out."
+            )
+        wanted = refuse_but_caps(file, options)
+        found = desk.workspace.store.evaluations.get(resume.upper())
+        if wanted:
             caps = RunConfig.read({**_caps(found.config), **wanted}, where="eval")
         if retry_failed:
             evaluating.retry(found.id, desk.who)
@@ -167,16 +173,26 @@ def prior(
     if not _worked(desk, started, detach, RunConfig.read(_caps(config), where="eval")):
         return
     tried = workspace.prior_gate.decide(workspace.store.evaluations.get(started.id), desk.who)
-    lines = [
-        f"{d.domain}: {effect_line(d.effect)}; corrected {d.p_adjusted:.3f}: {'kept' if d.kept else 'left out'}"
-        for d in tried.domains
-    ]
-    where = (
-        f"What helped is {tried.gated}: winnow run --prior {tried.gated}"
-        if tried.gated
-        else "Nothing of it was seen to help, so nothing was kept."
-    )
-    desk.answer(tried, *lines, where)
+    if tried.gated:
+        where = f"What helped is {tried.gated}: winnow run --prior {tried.gated}"
+    elif all(d.too_few for d in tried.domains):
+        where = "Too few tasks could be scored to tell whether it helps, so nothing was kept."
+    else:
+        where = "Nothing of it was seen to help, so nothing was kept."
+    desk.answer(tried, *map(_prior_line, tried.domains), where)
+
+
+def _prior_line(tried: DomainTried) -> str:
+    """What was measured of the factors of one domain, and why they are kept or left out."""
+    from core.evaluation.markup import chance
+
+    if tried.too_few:
+        return (
+            f"{tried.domain}: {effect_line(tried.effect)}: left out, as fewer than {LEAST_TASKS} tasks were scored "
+            "both with and without it"
+        )
+    became = "kept" if tried.kept else "left out"
+    return f"{tried.domain}: {effect_line(tried.effect)}; corrected {chance(tried.p_adjusted)}: {became}"
 
 
 @verb(evaluation, "list")
@@ -188,7 +204,7 @@ def list_evaluations(desk: Desk, limit: int) -> None:
         (
             e.id,
             e.purpose,
-            e.job_state if e.status == "waiting" and e.job_state else e.status,
+            e.state,
             e.split,
             f"{e.groups - e.waiting:,}/{e.groups:,}",
             e.model,
@@ -241,8 +257,8 @@ def report(desk: Desk, name: str, html: Path | None, success: float, force: bool
 @click.argument("subject", metavar="E-ID|P-ID|VERSION")
 def measured(desk: Desk, subject: str) -> None:
     """Show what was measured of a lesson, a proposal or a version, the newest first."""
-    found = desk.workspace.store.evaluations.measured_of(subject.upper())
-    lines = [measured_line(one) for one in found]
+    found = desk.workspace.measuring.of(subject.upper())
+    lines = [measured_line(one, subject.upper()) for one in found]
     desk.answer(found, *(lines or [f"Nothing was measured of {subject.upper()} yet."]))
 
 
@@ -277,12 +293,15 @@ def size(
     from core.workspace.preparing import size as sized
 
     spread: Spread | None = Spread(between, within)
+    came = "assumed"
     if source:
+        config = desk.workspace.store.evaluations.get(source.upper()).config
+        arm = arm or next((one.name for one in config.arms[1:] if one.sampled), "")
+        came = f"seen in {source.upper()}, {arm} against {config.arms[0].name}"
         spread = desk.workspace.evaluating.spread(source.upper(), arm)
         if spread is None:
             raise InputError(f"{source.upper()} has too few rollouts to tell how much differences vary.")
     found = sized(effect, spread, samples=samples, level=level, wanted=wanted, sides=1 if one_sided else 2)
-    came = f"seen in {source.upper()}" if source else "assumed"
     desk.answer(
         found,
         f"{plural(found.tasks, 'task')} x {samples} rollouts in each arm find a difference of {effect:g} with a chance "

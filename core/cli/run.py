@@ -9,15 +9,16 @@ import click
 
 from core.cli.desk import FAULT, UNFINISHED, Desk, one_line, plural, verb
 from core.cli.jobs import how_far
-from core.cli.run_options import given, read_config, run_options
+from core.cli.run_options import read_config, refuse_but_caps, run_options
 from core.errors import InputError, StoppedError, WinnowError
 from core.job import Job
 from core.jobs import FAULT as FAULT_SENTENCE
 from core.jobs import Came
-from core.rollout import Run
+from core.rollout import NO_PRICE, Run
 from core.settings import RunConfig
+from core.workspace.gate_story import GateStory, gate_story
 from core.workspace.judgeable import said_of
-from core.workspace.planning import CAPS, Plan
+from core.workspace.planning import Plan
 
 
 @verb(None, "run")
@@ -78,7 +79,8 @@ def run(
     if retry_failed:
         workspace.learning.retry(found.id, desk.who)
     elif found.status == "done":
-        desk.answer(found, f"{found.id} is done already.", *report(found), set_aside=_incomplete(found))
+        lines = report(found, gate_story(workspace.store, found.id))
+        desk.answer(found, f"{found.id} is done already.", *lines, set_aside=_incomplete(found))
         return
     job = workspace.jobs.enqueue(found.id, desk.who, caps)
     if detach:
@@ -104,7 +106,8 @@ def _rehearse(desk: Desk, config: RunConfig, task_id: str) -> None:
         f"{found.task.id}: {one_line(found.task.question)}",
         *lines,
         f"The group is {group.status}{f' ({group.reason})' if group.reason else ''}. Sent: "
-        f"{plural(found.sent.calls, 'call')}, ${found.sent.cost_usd:.4f}; nothing was stored but the replies.",
+        f"{plural(found.sent.calls, 'call')}, {found.sent.dollars(free=config.free)}; nothing was stored but the "
+        "replies.",
     )
 
 
@@ -162,7 +165,7 @@ def _tell(desk: Desk, came: Came) -> None:
         return
     now = desk.workspace.store.runs.get(job.subject)
     if job.state == "done" or now.status == "review":
-        desk.answer(now, *report(now), set_aside=_incomplete(now))
+        desk.answer(now, *report(now, gate_story(desk.workspace.store, now.id)), set_aside=_incomplete(now))
         desk.code = UNFINISHED if now.status == "review" else desk.code
         return
     why = f" {job.error}" if job.error else ""
@@ -171,10 +174,7 @@ def _tell(desk: Desk, came: Came) -> None:
 
 def _other_caps(config: RunConfig, file: Path | None, options: dict[str, object]) -> RunConfig | None:
     """The configuration of a run with other caps; None where none were given."""
-    wanted = given(options)
-    if file or (other := sorted(set(wanted) - CAPS)):
-        name = "config" if file else other[0].replace("_", "-")
-        raise InputError(f"--{name} cannot be given with --resume; leave it out.")
+    wanted = refuse_but_caps(file, options)
     return RunConfig.read({**config.model_dump(), **wanted}, where="run") if wanted else None
 
 
@@ -188,9 +188,11 @@ def _say_plan(desk: Desk, plan: Plan) -> None:
         f"rollouts; it {state}. Nothing was done."
     )
     least, most = plan.estimate.total.low, plan.estimate.total.high
+    priced = most.priced(free=config.free)
+    cost = f"${least.cost_usd:,.4f} to ${most.cost_usd:,.4f}" if priced else NO_PRICE
     in_all = (
         f"In all {least.calls:,} to {most.calls:,} calls, {least.prompt_tokens + least.completion_tokens:,} to "
-        f"{most.prompt_tokens + most.completion_tokens:,} tokens, ${least.cost_usd:.4f} to ${most.cost_usd:.4f}; "
+        f"{most.prompt_tokens + most.completion_tokens:,} tokens, {cost}; "
         "retries come on top, what is in the cache comes off."
     )
     desk.answer(
@@ -202,7 +204,7 @@ def _incomplete(run: Run) -> bool:
     return bool(run.tally.failed or run.extraction.not_contrasted)
 
 
-def report(run: Run, *, in_full: bool = False) -> list[str]:
+def report(run: Run, gate: GateStory, *, in_full: bool = False) -> list[str]:
     """What became of a run, in a few lines that add up; `in_full` where the notes on its proposals follow."""
     tally, made = run.tally, run.extraction
     why = "; ".join(f"{n} {reason}" for reason, n in tally.reasons.items())
@@ -222,13 +224,12 @@ def report(run: Run, *, in_full: bool = False) -> list[str]:
         lines.append(
             f"{plural(made.suggested, 'operation')} suggested: {made.proposed} proposed, {made.joined} joined, "
             f"{made.superseded} superseded, {made.quarantined} set aside."
-            + (
-                " See: winnow review list"
-                if made.proposed
-                else ""
-                if in_full
-                else f" Why: winnow runs show {run.id}"
-            )
+            + ("" if made.proposed or in_full else f" Why: winnow runs show {run.id}")
+        )
+    lines += gate.told
+    if gate.waiting:
+        lines.append(
+            f"{plural(gate.waiting, 'proposal waits', 'proposals wait')} for a person: winnow review list"
         )
     if run.status == "review":
         lines.append(
@@ -242,10 +243,11 @@ def _took(run: Run) -> str:
     """What was sent for a run; of recorded rollouts what they took where they were recorded."""
     recorded = run.kind == "recorded"
     took = run.usage if recorded else run.spent
+    cost = "no cost" if recorded and not took.priced() else took.dollars(free=run.config.free)
     saved = 0 if recorded else max(0, run.usage.calls - run.spent.calls)
     return (
         f"{'Recorded' if recorded else 'Sent'}: {plural(took.calls, 'call')}, {took.prompt_tokens:,} prompt and "
-        f"{took.completion_tokens:,} completion tokens, ${took.cost_usd:.4f}"
+        f"{took.completion_tokens:,} completion tokens, {cost}"
         + (f"; {plural(saved, 'call')} of its rollouts came from the cache." if saved else ".")
     )
 

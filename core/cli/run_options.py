@@ -16,6 +16,7 @@ from core.errors import InputError
 from core.importers.source import bytes_of
 from core.rollout import SPLITS
 from core.settings import Component, Gate, Preset, Role, RunConfig, VerifierSpec
+from core.workspace.planning import CAPS
 
 Options = dict[str, Any]
 
@@ -94,6 +95,24 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
 def given(options: Mapping[str, object]) -> Options:
     """The options that were given, by the name of the setting."""
     return {name: value for name, value in options.items() if value is not None and value != ()}
+
+
+def refuse_but_caps(file: Path | None, options: Mapping[str, object]) -> Options:
+    """The caps that were given beside --resume, which takes nothing else.
+
+    Raises:
+        InputError: a file or another option was given.
+    """
+    wanted = given(options)
+    if file:
+        raise InputError("--config cannot be given with --resume; leave it out.")
+    if other := sorted(wanted.keys() - CAPS):
+        named = {p.name: p.opts[0] for p in click.get_current_context().command.params}
+        raise InputError(
+            f"{named[other[0]]} cannot be given with --resume, which takes the caps only "
+            "(--max-calls, --max-tokens-total, --max-cost-usd); leave it out."
+        )
+    return wanted
 
 
 def read_config(

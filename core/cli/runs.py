@@ -13,6 +13,7 @@ from core.record import canonical_json
 from core.review import outdated_of
 from core.rollout import UNGRADED, GroupStatus, Run
 from core.store.recorded import RecordedAttempt
+from core.workspace.gate_story import gate_story
 
 OF_RECORDED = ("reward",)
 """Settings of a run that hold for recorded rollouts, too."""
@@ -53,10 +54,11 @@ def show(desk: Desk, run_id: str) -> None:
     """Show one run: what became of its groups, what it took, what it proposed."""
     run = desk.workspace.store.runs.get(run_id)
     note = [f"Note: {run.note}"] if run.note else []
-    lines = [f"{run.id} is {_state(desk, run)}.", *report(run, in_full=True), *_batches(desk, run)]
+    gate = gate_story(desk.workspace.store, run.id)
+    lines = [f"{run.id} is {_state(desk, run)}.", *report(run, gate, in_full=True), *_batches(desk, run)]
     changed = outdated_of(desk.workspace.store, run.id)
     lines += [*note, *_outdated(run, changed), *run.extraction.notes]
-    desk.answer(told(run) | {"outdated": changed}, *lines)
+    desk.answer(told(run) | {"gate_story": plain(gate), "outdated": changed}, *lines)
 
 
 @verb(runs, "groups")

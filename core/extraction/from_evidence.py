@@ -10,6 +10,9 @@ from core.extraction.draft import Draft, Joined, Outcome
 from core.extraction.search import Search
 from core.words import normalise
 
+MAX_PER_DOMAIN = 4
+"""Drafts of new or changed lessons of one domain; what more was found is set aside, and drawn from the next batch."""
+
 
 def propose(
     seen: Seen,
@@ -18,7 +21,7 @@ def propose(
     run_id: str,
     seed: int,
     epoch: int = 0,
-    max_per_domain: int = 4,
+    max_per_domain: int = MAX_PER_DOMAIN,
 ) -> Outcome:
     """Draft lessons from what winners and losers of the informative groups did differently.
 

@@ -19,7 +19,7 @@ from core.runner import EPOCH_STRIDE
 from core.settings import Endpoint, RunConfig
 from core.store import Store
 from core.verifiers import make_verifier, missing
-from core.workspace.estimating import Estimate, estimate
+from core.workspace.estimating import Bounds, Estimate, estimate
 from core.workspace.judgeable import UNCHECKED, judgeable, left_out, nothing_checks
 from core.workspace.models import Models
 from core.workspace.priors import check_tokenizer, limits_of
@@ -113,6 +113,8 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
     note = learned_elsewhere(list(library), sorted({t.domain for t in tasks}), endpoint.model)
     each = 1 if endpoint.sends_n and config.agent is None else config.group_size
     each *= 1 + (config.resample.attempts if config.resample else 0)
+    takes = estimate(tasks, config, endpoint, library, extractor=extractor, judge=judge)
+    gate, told = _gate(tasks, config, endpoint, library, store, judge)
     return Plan(
         config=config,
         tasks=tuple(tasks),
@@ -120,8 +122,8 @@ def make_plan(config: RunConfig, store: Store, models: Models) -> Plan:
         model=endpoint.model,
         calls=len(tasks) * config.epochs * each,
         request=request,
-        estimate=estimate(tasks, config, endpoint, library, extractor=extractor, judge=judge),
-        notes=tuple(n for n in (left_out(unjudged), note, _on_trial(config, tasks, store)) if n),
+        estimate=takes.model_copy(update={"gate": gate}),
+        notes=tuple(n for n in (left_out(unjudged), note, *told) if n),
         left_out=unjudged,
         with_lessons=_with_lessons(tasks, library),
         resumes=there.id if there else None,
@@ -247,22 +249,21 @@ def identity_of(endpoint: Endpoint) -> dict[str, JsonValue]:
     return endpoint.model_dump(mode="json", include=kept)
 
 
-def _on_trial(config: RunConfig, tasks: Sequence[Task], store: Store) -> str:
-    """Says in which domains the gate `trial` can let nothing pass; empty where it can in all."""
+def _gate(
+    tasks: Sequence[Task],
+    config: RunConfig,
+    endpoint: Endpoint,
+    library: Library,
+    store: Store,
+    judge: Endpoint | None,
+) -> tuple[Bounds, tuple[str, ...]]:
+    """What the gate of a run may take, and what is good to know of it."""
     if config.gate != "trial":
-        return ""
-    from core.workspace.trial_gate import LEAST_TASKS
+        return Bounds(), ()
+    from core.workspace.gate_plan import plan_gate  # which knows the gate, which works on runs
 
-    there = Counter(t.domain for t in judgeable(store.tasks.select("trial"), config.reward))
-    few = {d: there[d] for d in sorted({t.domain for t in tasks})}
-    few = {d: n for d, n in few.items() if n < LEAST_TASKS}
-    if not few:
-        return ""
-    named = ", ".join(f"{d} ({n})" for d, n in few.items())
-    return (
-        f"The gate `trial` takes {LEAST_TASKS} trial tasks for each lesson, and there are fewer in {named}: what is "
-        "learned there waits for a person."
-    )
+    found = plan_gate(tasks, config, endpoint, library, store, judge)
+    return found.takes, found.notes
 
 
 def _with_lessons(tasks: Sequence[Task], library: Library) -> int:

@@ -8,6 +8,7 @@ passes is kept as a prior of its own; the first one stays as it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from core.effect import benjamini_hochberg, gate
@@ -16,12 +17,18 @@ from core.experience import GENERAL
 from core.prior import Prior
 from core.proof import Arm, Effect, Evaluation, EvaluationConfig
 from core.record import Record
+from core.settings import RewardConfig
 from core.store import Store
 from core.workspace.evaluating import Evaluating
+from core.workspace.judgeable import judgeable
 from core.workspace.trial_gate import LEAST_TASKS, SAMPLES
 
 GATED = "prior.gated"
 """Kind of the log's line that tells which factors passed, with what was measured of each domain."""
+
+
+VERIFIED = RewardConfig()
+"""The reward where nobody chose another one."""
 
 
 class DomainTried(Record):
@@ -34,6 +41,11 @@ class DomainTried(Record):
     p_adjusted: float
     """One-sided, corrected over the domains; 1 where fewer than 40 tasks could be scored in both arms."""
     kept: bool
+
+    @property
+    def too_few(self) -> bool:
+        """Whether too few tasks could be scored in both arms to tell."""
+        return self.effect.tasks < LEAST_TASKS
 
 
 class PriorTried(Record):
@@ -60,12 +72,14 @@ class PriorGate:
 
         Args:
             prior_id: which.
-            config: how it is sampled; its split, arms and domains are replaced.
+            config: how it is sampled; its split, arms and domains are replaced. A domain with fewer tasks than the
+                gate takes is not sampled: it could not pass.
             version: of the library that stands beside it; None takes the newest.
 
         Raises:
             NotFoundError: there is no such prior or version.
-            InputError: it weighs nothing, or fewer rollouts of a task are asked for than the gate takes.
+            InputError: it weighs nothing, or there are fewer tasks of each domain, or rollouts of each task, than the
+                gate takes.
         """
         prior = self._store.priors.get(prior_id)
         domains = _domains(prior)
@@ -79,8 +93,28 @@ class PriorGate:
             Arm(name=name, kind="version", version=beside),
             Arm(name=f"{name} + {prior.id}", kind="version", version=beside, prior=prior.id),
         )
-        of = () if GENERAL in domains else domains
+        of = self._that_may_pass(prior.id, self.tasks(prior, config.reward, config.limit), config.limit)
         return config.model_copy(update={"split": "trial", "domains": of, "arms": arms})
+
+    def tasks(
+        self, prior: Prior, reward: RewardConfig = VERIFIED, limit: int | None = None
+    ) -> dict[str, int]:
+        """The trial tasks of each of its domains, of which a trial takes at most `limit`; of `general`, all tasks."""
+        there = Counter(t.domain for t in judgeable(self._store.tasks.select("trial"), reward))
+        taken = {d: n if limit is None else min(n, limit) for d, n in there.items()}
+        return {d: sum(taken.values()) if d == GENERAL else taken.get(d, 0) for d in _domains(prior)}
+
+    def _that_may_pass(self, prior_id: str, tasks: dict[str, int], limit: int | None) -> tuple[str, ...]:
+        """The domains that are sampled; empty = all, where factors of every task may pass."""
+        enough = tuple(d for d, n in tasks.items() if n >= LEAST_TASKS)
+        if not enough:
+            named = ", ".join(f"{d} has {n:,}" for d, n in tasks.items())
+            within = f" within --limit {limit}" if limit is not None else ""
+            raise InputError(
+                f"The gate takes at least {LEAST_TASKS} trial tasks of a domain, and{within} {named}: "
+                + ("raise the limit." if limit is not None and limit < LEAST_TASKS else "import more.")
+            )
+        return () if GENERAL in enough else enough
 
     def decide(self, evaluation: Evaluation, actor: str) -> PriorTried:
         """Keep what passed as a prior; again, it gives the same one, and the log has it once.

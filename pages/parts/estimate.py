@@ -9,7 +9,7 @@ import streamlit as st
 from core.rollout import Usage
 from core.settings import Endpoint, RunConfig, free
 from core.workspace import Workspace
-from core.workspace.estimating import Bounds, duration_s
+from core.workspace.estimating import duration_s
 from core.workspace.planning import Plan
 from core.workspace.rehearsing import Rehearsal, key_of
 from pages.parts import frame, safe, words
@@ -118,7 +118,7 @@ def _time(ws: Workspace, found: Outlook, endpoint: Endpoint, tried: Rehearsal | 
         return "not known: nothing was sampled with this model yet; try one task"
     estimate = found.plan.estimate
     low, high = duration_s(estimate.rollouts, endpoint, seconds)
-    rest = Bounds(low=estimate.judging.low, high=estimate.judging.high + estimate.extraction.high)
+    rest = estimate.judging + estimate.extraction + estimate.gate
     more_low, more_high = duration_s(rest, endpoint, seconds)  # as fast as the rollouts, for want of better
     return f"about {_between(words.span(low + more_low), words.span(high + more_high))}, at {seconds:.1f} s a call"
 
@@ -134,6 +134,7 @@ def _stages(found: Outlook) -> None:
         ("rollouts", estimate.rollouts, config.endpoint),
         ("judging", estimate.judging, config.judge_endpoint),
         ("extraction", estimate.extraction, config.extraction_endpoint),
+        ("trial gate", estimate.gate, config.endpoint),
     )
     used = [stage for stage in stages if stage[1].high.calls]
     if len(used) < 2:

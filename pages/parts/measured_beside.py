@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from core.experience import Experience, Proposal
 from core.workspace import Workspace
+from core.workspace.gate_story import why_not_tried
 from pages.parts import frame, measured, measured_form
 
 OPEN = ("proposed", "deferred", "approved", "superseded")
@@ -24,7 +25,8 @@ def proposal(ws: Workspace, item: Proposal) -> None:
     measured.shown(found, item.id)
     busy = measured.under_way(ws, item.id)
     if not found and not busy:
-        frame.note("Not measured yet.")
+        held = why_not_tried(ws.store, item.run_id, item.id) if item.run_id else ""
+        frame.note(f"Not measured yet. {held}".strip())
     if can and measured_form.opener("Measure on trial tasks", item.id, "proposal"):
         measured_form.panel(
             ws, lambda base: ws.measuring.of_proposals([item.id], base), item.run_id, "trial", "proposal"

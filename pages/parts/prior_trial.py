@@ -54,12 +54,21 @@ def draw(ws: Workspace, prior: Prior) -> None:
                 icon=":material/science:",
                 query_params={"id": found.evaluation_id},
             )
-        if found.gated is None:
+        if all(d.too_few for d in found.domains):
+            frame.note(
+                f"Fewer than {LEAST_TASKS} tasks could be scored with and without it: too few to tell."
+            )
+        elif found.gated is None:
             frame.note("No domain was seen to gain, so nothing of it was kept: leave this prior out.")
         return
-    trial = _tasks(ws, prior)
+    may_pass = {d: n for d, n in ws.prior_gate.tasks(prior).items() if n >= LEAST_TASKS}
+    trial = may_pass.get(GENERAL) or sum(may_pass.values())
     refusal = session.refusal("reviewer")
-    none = "" if trial else "There are no tasks in the split trial yet."
+    none = (
+        ""
+        if trial
+        else f"A domain needs {LEAST_TASKS} trial tasks to pass, and none that it weighs has as many."
+    )
     if now.state != "running" and st.button(
         "Try it on trial tasks",
         key="prior_try",
@@ -69,19 +78,15 @@ def draw(ws: Workspace, prior: Prior) -> None:
         help=frame.refused(refusal or none),
     ):
         alongside.begin(ws, key, *command, within_s=WITHIN_S)
+    if none:
+        frame.note(f"Not tried yet. {none}")
+        return
     frame.note(
         f"Not tried yet, and what winners say is not always a help. It takes {words.plural(trial, 'trial task')}, "
         f"{SAMPLES} rollouts of each with it, {SAMPLES} without; a domain needs {LEAST_TASKS} tasks to pass. "
         "That may take minutes, and goes on where it was stopped. What helped is kept as a prior of its own."
     )
     alongside.in_a_terminal(*command)
-
-
-def _tasks(ws: Workspace, prior: Prior) -> int:
-    """Trial tasks that it reaches."""
-    reached = {f.domain for f in prior.factors}
-    counts = ws.store.tasks.counts()
-    return sum(n.get("trial", 0) for d, n in counts.items() if GENERAL in reached or d in reached)
 
 
 def _command(ws: Workspace, prior: Prior) -> tuple[str, ...]:

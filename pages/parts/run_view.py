@@ -8,6 +8,7 @@ from core.figures import GroupFilter
 from core.job import Job
 from core.rollout import Run
 from core.workspace import Workspace
+from core.workspace.gate_story import GateTry, gate_story
 from pages.parts import charts_rewards, frame, jobs, safe, tally, words
 from pages.parts import failures as failures_part
 from pages.parts import live as watching
@@ -136,6 +137,7 @@ def results(ws: Workspace, run: Run) -> None:
     with left:
         frame.section("Suggestions", "suggested = proposed + said already + superseded + set aside")
         tally.operations(run.extraction)
+        gate(ws, run)
     with right:
         frame.section("Mean reward by domain", "of scored rollouts; unscored is not 0")
         _by_domain(found)
@@ -146,6 +148,22 @@ def results(ws: Workspace, run: Run) -> None:
         frame.note(
             f"Not drawn: {spread.unscored:,} without a reward, {spread.errors:,} that broke off. Neither is 0."
         )
+
+
+def gate(ws: Workspace, run: Run) -> None:
+    """What the gate `trial` tried and published, and what it held back and why."""
+    if run.config.gate != "trial":
+        return
+    for step in gate_story(ws.store, run.id).steps:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            frame.note(step.told)
+            if isinstance(step, GateTry):
+                st.page_link(
+                    "pages/prove/evaluation.py",
+                    label=safe.label(step.again or step.evaluation),
+                    icon=":material/science:",
+                    query_params={"id": step.again or step.evaluation},
+                )
 
 
 def _by_domain(found: Figures) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from core.cli import main
 from core.errors import InputError
+from core.experience import GENERAL
 from core.prior import Factor, Prior, PriorToken, TokenizerName
 from core.proof import Arm, EvaluationConfig
 from core.workspace import Workspace
@@ -125,18 +126,73 @@ def test_a_prior_of_which_all_helps_is_kept_as_it_is(workspace: Workspace, tmp_p
         assert tried(workspace, prior, config).gated == prior.id
 
 
-def test_with_too_few_trial_tasks_nothing_is_kept_however_good_it_looks(
+def test_too_few_trial_tasks_of_every_domain_are_refused_before_a_call(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with StubServer(reply) as stub:
+        config = prepare(workspace, stub, tmp_path, tasks=41)
+        prior = make_prior(workspace, factor("sums", HELPS), factor("more", HELPS))
+        command = ["eval", "prior", prior.id, "--limit", "39", "--endpoint", config.endpoint]
+        done = CliRunner().invoke(main, [*command, "--workspace", str(workspace.folder)])
+        assert done.exit_code == 2
+        why = "The gate takes at least 40 trial tasks of a domain, and within --limit 39 sums has 39, more has 39"
+        assert f"{why}: raise the limit." in done.output
+        assert stub.stats()["calls"] == 0
+        assert workspace.store.evaluations.page()[1] == 0
+        assert workspace.prior_gate.of_prior(prior.id, config.model_copy(update={"limit": 40})).domains
+
+
+def test_factors_of_every_task_are_tried_on_all_domains_together(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     with StubServer(reply) as stub:
         config = prepare(workspace, stub, tmp_path, tasks=20)
+        everywhere = make_prior(workspace, factor(GENERAL, HELPS))
+        with pytest.raises(InputError, match=r"sums has 20: import more"):
+            workspace.prior_gate.of_prior(make_prior(workspace, factor("sums", HELPS)).id, config)
+        assert workspace.prior_gate.of_prior(everywhere.id, config).domains == ()
+        with pytest.raises(InputError, match=r"within --limit 19 general has 38: raise the limit"):
+            workspace.prior_gate.of_prior(everywhere.id, config.model_copy(update={"limit": 19}))
+
+
+def test_a_domain_with_too_few_tasks_is_not_sampled_and_left_out_with_the_reason(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with StubServer(reply) as stub:
+        config = prepare(workspace, stub, tmp_path)
+        add_tasks(
+            workspace,
+            [t.model_copy(update={"id": f"few {t.id}"}) for t in make_tasks(5, split="trial", domain="few")],
+        )
+        prior = make_prior(workspace, factor("sums", HELPS), factor("few", HELPS))
+        command = ["eval", "prior", prior.id, "--endpoint", config.endpoint]
+        done = CliRunner().invoke(main, [*command, "--workspace", str(workspace.folder)])
+        assert stub.stats()["calls"] == 2 * 4 * 44
+    assert "left out, as fewer than 40 tasks were scored both with and without it" in done.output
+    assert "corrected < 0.001: kept" in done.output
+    found = workspace.prior_gate.last(prior.id)
+    assert found is not None
+    assert {d.domain: (d.kept, d.too_few) for d in found.domains} == {
+        "sums": (True, False),
+        "few": (False, True),
+    }
+
+
+def test_with_too_few_tasks_that_could_be_scored_nothing_is_kept_however_good_it_looks(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with StubServer(reply) as stub:
+        config = prepare(workspace, stub, tmp_path)
         prior = make_prior(workspace, factor("sums", HELPS))
-        found = tried(workspace, prior, config)
+        wanted = workspace.prior_gate.of_prior(prior.id, config)
+        few = workspace.evaluating.start(wanted.model_copy(update={"limit": 20}), "ann")
+        workspace.evaluating.work(few.id, "ann")
+        found = workspace.prior_gate.decide(workspace.store.evaluations.get(few.id), "ann")
     [one] = found.domains
     assert one.effect.tasks == 20
     assert one.effect.low is not None
     assert one.effect.low > 0
-    assert (one.kept, one.p_adjusted, found.gated) == (False, 1.0, None)
+    assert (one.kept, one.p_adjusted, one.too_few, found.gated) == (False, 1.0, True, None)
 
 
 def test_too_few_samples_and_an_unfinished_trial_are_refused(workspace: Workspace, tmp_path: Path) -> None:
