@@ -21,6 +21,9 @@ from core.store import Store
 EVALUATION = "EV"
 """How ids of evaluations begin; those of runs begin with R."""
 
+ASKING = {"extraction_endpoint", "withhold_answer"}
+"""Settings that a job has besides its caps where a model is to draw lessons from recorded rollouts."""
+
 FAULT = "Winnow itself failed"
 """How the error of a job begins that broke off by a fault of ours."""
 
@@ -41,7 +44,7 @@ class Work(Protocol):
         wishes: Wishes = ...,
         /,
     ) -> Subject:
-        """Do what is missing of it; of `caps` only the three caps are looked at."""
+        """Do what is missing of it; of `caps` only the three caps are looked at, and `ASKING` of recorded rollouts."""
 
     def cancel(self, subject_id: str, actor: str, /, *, discard: bool) -> object:
         """End it for good; doing so twice is no error.
@@ -110,13 +113,14 @@ class Queue:
 
     # --- what people ask ---
 
-    def enqueue(self, run_id: str, actor: str, caps: RunConfig | None = None) -> Job:
+    def enqueue(self, run_id: str, actor: str, caps: RunConfig | None = None, *, asking: bool = False) -> Job:
         """See to it that a run is worked on: the job that is open already, resumed where it was paused, or a new one.
 
         Args:
             run_id: which run, or which evaluation.
             actor: who wants it.
             caps: its caps from now on; None keeps those that it has.
+            asking: a model is to draw lessons from its recorded rollouts, with the settings that `caps` has for that.
 
         Raises:
             NotFoundError: there is no such run.
@@ -128,6 +132,8 @@ class Queue:
             if job is None:
                 kind: JobKind = "evaluation" if isinstance(there, Evaluation) else "run"
                 options: dict[str, JsonValue] = {"caps": _caps(caps or there.config)}
+                if asking and caps:
+                    options["asking"] = caps.model_dump(include=ASKING)
                 return self._store.jobs.add(kind, run_id, options, actor)
             if job.state == "cancelling":
                 raise InputError(f"{job.id} is being cancelled; wait for it to end.")
@@ -305,10 +311,12 @@ class Queue:
 
 
 def caps_of(job: Job, config: RunConfig | EvaluationConfig) -> RunConfig:
-    """The configuration of a run with the caps that its job has; of an evaluation, one that has only these."""
-    caps = job.options.get("caps")
+    """The configuration of a run with what its job has of its own; of an evaluation, one that has only the caps."""
     own = config.model_dump() if isinstance(config, RunConfig) else _caps(config)
-    return RunConfig.read({**own, **(caps if isinstance(caps, dict) else {})}, where=job.id)
+    for name in ("caps", "asking"):
+        more = job.options.get(name)
+        own |= more if isinstance(more, dict) else {}
+    return RunConfig.read(own, where=job.id)
 
 
 def _caps(config: RunConfig | EvaluationConfig) -> dict[str, JsonValue]:

@@ -94,7 +94,8 @@ class Learning:
             run_id: which run.
             actor: who works on it.
             progress: told of every group.
-            caps: where its caps are other ones now than when it was written down.
+            caps: where its caps are other ones now than when it was written down; of recorded rollouts, with
+                `extraction_endpoint`, who is to draw lessons from them (`asking`).
             wishes: asked before anything new starts, and now and then, whether somebody wants the work to stop.
 
         Returns:
@@ -110,6 +111,8 @@ class Learning:
         """
         with self.holding(run_id):
             run = self._own(run_id)
+            if run.kind == "recorded" and caps is not None and caps.extraction_endpoint:
+                return self._propose(run, actor, progress, caps, wishes).run
             if run.status == "done":
                 return run
             if run.kind == "recorded":
@@ -131,11 +134,14 @@ class Learning:
         Replies that came are in the cache, so only what is missing is asked for. Gives the number of groups.
 
         Raises:
-            InputError: nothing failed, or the rollouts were recorded elsewhere.
+            InputError: nothing failed, or it is the rollouts, which were recorded elsewhere.
             BusyError: another process works on it.
         """
         with self.holding(run_id):
             run = self._own(run_id)
+            if run.kind == "recorded" and run.extraction.not_contrasted:
+                self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
+                return len(run.extraction.not_contrasted)
             reopened = self._store.groups.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
             if run.extraction.not_contrasted:
                 self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
@@ -162,6 +168,8 @@ class Learning:
         """
         with self.holding(run_id), self._store.writing():
             run = self._own(run_id)
+            if run.kind == "recorded" and run.status == "done" and not discard:
+                return run  # lessons were to be drawn from it: that ends, and it stays as it is
             if run.status == "done":
                 raise InputError(f"{run_id} is done; there is nothing to cancel.")
             if discard:
@@ -233,15 +241,20 @@ class Learning:
                 replies in the cache.
         """
         with self.holding(run_id):
-            run = self._finished(run_id)
-            config = asked or run.config.model_copy(update={"extraction_endpoint": None})
+            run = self._store.runs.get(run_id)
             if retry_failed:
                 self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
-            anew = Anew(self._store, self._models, run, config, progress)
-            found = asyncio.run(heeding(anew.draw(wishes), wishes))
-            who: tuple[Extractor, ...] = ("evidence", "llm") if config.extraction_endpoint else ("evidence",)
-            saved = save_proposals(self._store, run, anew.library, found, actor, again=who)
-            return Drawn(run=self._store.runs.get(run_id), made=saved.made)
+            config = asked or run.config.model_copy(update={"extraction_endpoint": None})
+            return self._propose(run, actor, progress, config, wishes)
+
+    def _propose(self, run: Run, actor: str, progress: Progress, config: RunConfig, wishes: Wishes) -> Drawn:
+        """Draw lessons from a run that is held."""
+        self._finished(run)
+        anew = Anew(self._store, self._models, run, config, progress)
+        found = asyncio.run(heeding(anew.draw(wishes), wishes))
+        who: tuple[Extractor, ...] = ("evidence", "llm") if config.extraction_endpoint else ("evidence",)
+        saved = save_proposals(self._store, run, anew.library, found, actor, again=who)
+        return Drawn(run=self._store.runs.get(run.id), made=saved.made)
 
     def asking(self, run_id: str, endpoint: str, **more: object) -> RunConfig:
         """With what settings a model draws lessons from a finished run.
@@ -270,17 +283,17 @@ class Learning:
             InputError: it is not finished, or nothing of it may teach.
             NotFoundError: there is no such run or endpoint.
         """
-        return plan_drawing(self._store, self._models, self._finished(run_id), asked)
+        run = self._finished(self._store.runs.get(run_id))
+        return plan_drawing(self._store, self._models, run, asked)
 
-    def _finished(self, run_id: str) -> Run:
-        run = self._store.runs.get(run_id)
+    def _finished(self, run: Run) -> Run:
         if run.status != "done":
             go_on = (
                 GO_ON_IMPORTING
                 if run.kind == "recorded"
-                else f"`winnow run --resume {run_id}` goes on with it"
+                else f"`winnow run --resume {run.id}` goes on with it"
             )
-            raise InputError(f"{run_id} is not finished: {go_on}.")
+            raise InputError(f"{run.id} is not finished: {go_on}.")
         return run
 
     @contextmanager

@@ -12,6 +12,8 @@ import pytest
 from core.errors import BudgetError, InputError
 from core.importers import gathering
 from core.importers.formats import FORMATS
+from core.job import Job
+from core.worker import Worker
 from core.workspace import Workspace
 from core.workspace.intake import ImportOptions
 from tests.core.test_review_cli import Script
@@ -195,3 +197,45 @@ def test_right_answers_can_be_withheld_from_it(script: Script, noted: Noted) -> 
     assert not any("42 apples" in asked for asked in noted.asked)
     script("rollouts propose R1 --extraction-endpoint extractor")
     assert any("42 apples" in asked for asked in noted.asked)
+
+
+def begun(workspace: Workspace, **caps: int) -> Job:
+    asked = workspace.learning.asking("R1", "extractor", **caps)
+    return workspace.jobs.enqueue("R1", "ann", asked, asking=True)
+
+
+def test_it_runs_as_a_job_that_a_cap_pauses_and_other_caps_let_go_on(
+    workspace: Workspace, noted: Noted
+) -> None:
+    job = begun(workspace, max_calls=10)
+    Worker(workspace).serve(once=True)
+    paused = workspace.jobs.find(job.id)
+    assert (paused.state, paused.error.startswith("The cap of 10 calls")) == ("paused", True)
+    assert (workspace.store.runs.get("R1").status, workspace.store.proposals.page()[1]) == ("done", 0)
+    workspace.jobs.resume(job.id, "ann", workspace.store.runs.get("R1").config)
+    Worker(workspace).serve(once=True)
+    assert workspace.jobs.find(job.id).state == "done"
+    assert "llm" in {p.extractor for p in workspace.store.proposals.page()[0]}
+    assert len(noted.asked) == len(set(noted.asked)) == CALLS
+
+
+def test_a_cancelled_job_leaves_the_recorded_rollouts_as_they_are(workspace: Workspace, noted: Noted) -> None:
+    job = begun(workspace)
+    assert workspace.jobs.cancel(job.id, "ann").state == "cancelled"
+    assert (workspace.store.runs.get("R1").status, noted.asked) == ("done", [])
+    job = begun(workspace)
+    with pytest.raises(InputError, match="is done; there is nothing to cancel"):
+        workspace.jobs.cancel(job.id, "ann", discard=True)
+
+
+def test_going_on_with_a_job_under_other_caps_keeps_who_is_asked(workspace: Workspace) -> None:
+    job = begun(workspace, max_calls=10)
+    workspace.jobs.pause(job.id, "ann")
+    now = workspace.jobs.resume(job.id, "ann", workspace.store.runs.get("R1").config)
+    assert now.options["asking"] == {"extraction_endpoint": "extractor", "withhold_answer": False}
+
+
+def test_a_job_that_is_for_nothing_but_going_on_asks_nobody(workspace: Workspace, noted: Noted) -> None:
+    workspace.jobs.enqueue("R1", "ann", workspace.store.runs.get("R1").config)
+    Worker(workspace).serve(once=True)
+    assert (noted.asked, workspace.store.proposals.page()[1]) == ([], 0)
