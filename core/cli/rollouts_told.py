@@ -27,6 +27,11 @@ def _head(report: ImportReport) -> Iterator[str]:
             else (f"Nothing new came in from {report.source}.")
         )
         return
+    if report.regraded and not report.added and not report.went_on:
+        here = f", {report.run_id}" if report.run_id else ""
+        told = "would get another reward; nothing was changed." if report.dry_run else "got another reward."
+        yield f"Nothing of {report.source} is new{here}; {plural(report.regraded, 'known attempt')} {told}"
+        return
     into = f" as {report.run_id}" if report.run_id and not report.dry_run else ""
     yield (
         f"{plural(report.added, 'attempt')} at {plural(report.tasks, 'task')} in {plural(report.groups, 'group')} "
@@ -37,7 +42,8 @@ def _head(report: ImportReport) -> Iterator[str]:
         would = "would take" if report.dry_run else "took"
         yield f"{plural(report.went_on, 'session')} went on, and {would} the place of the earlier state."
     if report.regraded:
-        yield f"{plural(report.regraded, 'known attempt')} got another reward."
+        would = "would get" if report.dry_run else "got"
+        yield f"{plural(report.regraded, 'known attempt')} {would} another reward."
 
 
 def _body(report: ImportReport) -> Iterator[str]:
@@ -47,6 +53,8 @@ def _body(report: ImportReport) -> Iterator[str]:
             f"rewards:  {report.scored:,} scored, {report.unscored:,} unscored, "
             f"{plural(report.errors, 'infrastructure error')}"
         )
+        if report.verified:
+            yield f"verifier: {_verified(report)}"
         sizes = ", ".join(f"{n:,} with {plural(size, 'attempt')}" for size, n in report.group_sizes.items())
         yield f"groups:   {sizes}" + (
             f"; {report.groups_grown:,} of them here already" if report.groups_grown else ""
@@ -73,6 +81,17 @@ def _body(report: ImportReport) -> Iterator[str]:
         for r in report.remarks
     )
     yield from _not_read(report)
+
+
+def _verified(report: ImportReport) -> str:
+    """What the verifiers of tasks grade."""
+    without = f"{plural(report.verified, 'attempt')} without a reward"
+    if not report.dry_run:
+        return f"{without} went to the verifier of the task"
+    return (
+        f"{without} would go to the verifier of the task at the import; until then they count as unscored, and what "
+        "they make informative is not counted"
+    )
 
 
 def _steps(report: ImportReport) -> Iterator[str]:

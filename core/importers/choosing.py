@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.importers.formats.messages import Messages
 from core.importers.report import ImportOptions, RewardSaid
 from core.importers.rewards_file import Rewards
-from core.store.spool import Block, Spool
+from core.store.spool import Block, Said, Spool
 
 _LESS = re.compile(
     r"loss(es)?|errors?|err|wer|cer|r?mse|mae|perplexity|ppl|regret|penalt(y|ies)|costs?|price|latency|duration|time"
@@ -86,6 +86,8 @@ def _check(spool: Spool, options: ImportOptions) -> None:
             if names
             else "there is no score with a number"
         )
+        if spool.rows("SELECT 1 FROM attempts WHERE title = ? LIMIT 1", Messages.title):
+            there += f"; a column becomes a score by a mapping that says reward: {options.score}"
         raise InputError(f"No attempt has a number under the score {options.score!r}; {there}.")
     if options.task_field is not None:
         tasks = spool.rows("SELECT count(*) AS n, count(own_id) AS named FROM tasks")[0]
@@ -99,17 +101,23 @@ def _of(spool: Spool, block: Block, options: ImportOptions, by_file: bool) -> Re
     names = tuple(spool.names(block))
     of = block.namespace or (f"{block.file} and its like" if by_file and block.named is None else "")
     score, by, sentence = _chosen(block, names, options, block.title + (f" ({of})" if of else ""))
-    asked = by == "user" and score == options.score
-    minus = options.lower_is_better and (asked if options.score is not None else by in ("guess", "user"))
+    asked = score is not None and by == "user" and score == options.score
+    turns = asked if options.score is not None else by in ("guess", "user")
+    minus = options.lower_is_better and score is not None and turns
     if score is not None:
-        spool.reward_by(block, score, -1.0 if minus else 1.0, asked)
+        mapped: Said = "changed" if by == "user" else "none"  # the same mapping again says nothing anew
+        spool.reward_by(block, score, -1.0 if minus else 1.0, "all" if asked or minus else mapped)
+    if minus:
+        sentence += " Less of it is better, so the reward is minus the score."
+    elif options.lower_is_better and options.score is None and score is not None:
+        sentence += f" It stands as it is; --lower-is-better turns it with --score {score}."
     return RewardSaid(
         format=block.title,
         namespace=block.namespace,
         score=score,
         by=by,  # type: ignore[arg-type]  # one of them
         attempts=block.attempts,
-        sentence=sentence + (" Less of it is better, so the reward is minus the score." if minus else ""),
+        sentence=sentence,
         candidates=names,
         lower_is_better=minus,
     )
@@ -135,6 +143,9 @@ def _chosen(
             "format",
             f"{what}: no reward was recorded; their scores are weighed, or their task's verifier asked.",
         )
+    if options.verifier is not None and options.score is None and len(names) != 1:
+        none = "no score has a number" if not names else "which of several scores is the reward was not said"
+        return None, "user", f"{what}: {none}; the verifier of each task is asked, where it has one."
     if not names:
         return (
             None,

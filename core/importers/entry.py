@@ -58,6 +58,8 @@ def row_of(attempt: Attempt, placed: Placed, became: Became) -> Row:
         "rollout_id": became.rollout_id,
         "changed": int(became.changed),
         "went_on": int(became.went_on),
+        "weighed": int(bool(attempt.verdicts)),
+        "apart": int(placed.apart),
         "orphans": attempt.orphans,
         **_steps(attempt.trajectory.steps),
         **attempt.usage.model_dump(),

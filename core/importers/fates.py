@@ -2,8 +2,9 @@
 
 1. The same attempt twice counts once: known by its content, or by an id of its own. Attempts that nothing tells apart
    (neither number nor id nor an exact duration) are attempts of their own within a file, and one in copies of it.
-   What stands at a place of a file that came in before is known, though it reads otherwise now (a neighbouring file
-   changed, or Winnow reads more of it): only a reward that was missing is taken from it.
+   What stands at a place of a file that came in before is known, though it reads otherwise now (by another mapping, a
+   neighbouring file changed, or Winnow reads more of it): only a reward is taken from it, one that was missing, or
+   that the user names.
 2. An attempt that is known by an id of its own, and that went on since, takes the place of its earlier state.
 3. Another attempt under a number that is taken, or under such an id, is a conflict.
 """
@@ -69,7 +70,7 @@ class Reading(NamedTuple):
     number: int
     """In the spool."""
     read_as: str
-    """Hash of the file, and of how it is read."""
+    """Hash of what is in the file, and of its format; the mapping is apart."""
 
 
 class Placed(NamedTuple):
@@ -87,6 +88,8 @@ class Placed(NamedTuple):
     """Hash of all that it says."""
     known_as: str
     """The same; of equal records that are attempts of their own, with their number."""
+    apart: bool
+    """Whether something tells it apart from another attempt that says the same."""
 
 
 class Became(NamedTuple):
@@ -99,6 +102,8 @@ class Became(NamedTuple):
     """It is a conflict."""
     changed: bool = False
     """It is known by its place or its id, and reads otherwise now: a reward that was missing is taken from it."""
+    by_place: bool = False
+    """It is known by its place in a file alone."""
     went_on: bool = False
     """It is known by its id, and goes on from what is here."""
     earlier: Earlier | None = None
@@ -122,6 +127,7 @@ class Fates:
         content, scope = identity(attempt), attempt.run or f"file {file}"
         if options.mix_models:  # numbers count anew for each model and agent
             scope = f"{scope}, {group_key(task, attempt)[:16]}"
+        apart = _told_apart(attempt)
         return Placed(
             task_id=task_id,
             question=question,
@@ -129,7 +135,8 @@ class Fates:
             group=group_key(task, attempt, mixed=options.mix_models),
             scope=scope,
             content=content,
-            known_as=self._told_apart(attempt, reading.number, content),
+            known_as=content if apart else self._counted(reading.number, content),
+            apart=apart,
         )
 
     def becomes(self, attempt: Attempt, placed: Placed, reading: Reading) -> Became:
@@ -138,7 +145,7 @@ class Fates:
         if became.fate in ("new", "conflict"):
             there = self._here.rollout_of_place(reading.read_as, attempt.place)
             if there is not None:
-                return Became("known", there, changed=True)
+                return Became("known", there, changed=True, by_place=True)
         return became
 
     def beside(self, became: Became, twin: Twin, masked: Attempt, task: str) -> Became | Attempt:
@@ -185,23 +192,20 @@ class Fates:
             )
         return Became("known", there.id, went_on=True)
 
-    def _told_apart(self, attempt: Attempt, number: int, content: str) -> str:
-        """What the attempt is known by when it comes again.
+    def _counted(self, number: int, content: str) -> str:
+        """What an attempt that nothing tells apart is known by when it comes again.
 
-        The same content twice in a file is the same attempt where something should have told two apart.
+        The same content twice in a file is the same attempt only where something should have told two apart.
         """
-        duration = attempt.duration_s or 0.0
-        measured = round(duration, 2) != duration  # no two attempts take the same time to the millisecond
-        if attempt.repeat is None and attempt.own_id is None and not measured:
-            times = self._spool.times(number, content)
-            if times:
-                self._spool.remark(
-                    number,
-                    "An attempt repeats another one of the file word for word, and nothing tells whether it is the "
-                    "same; it counts as an attempt of its own.",
-                )
-                return f"{content}#{times}"
-        return content
+        times = self._spool.times(number, content)
+        if not times:
+            return content
+        self._spool.remark(
+            number,
+            "An attempt repeats another one of the file word for word, and nothing tells whether it is the same; it "
+            "counts as an attempt of its own.",
+        )
+        return f"{content}#{times}"
 
     def _fate(self, attempt: Attempt, placed: Placed) -> Became:
         if not attempt.ends:
@@ -226,3 +230,10 @@ class Fates:
             why = f"{what} is in the workspace as {rollout}, with other content; that one stays"
             return Became("conflict", rollout, why)
         return Became("new")
+
+
+def _told_apart(attempt: Attempt) -> bool:
+    """Whether a number, an id or an exact duration tells an attempt apart from another one that says the same."""
+    duration = attempt.duration_s or 0.0
+    measured = round(duration, 2) != duration  # no two attempts take the same time to the millisecond
+    return attempt.repeat is not None or attempt.own_id is not None or measured

@@ -35,6 +35,10 @@ from core.record import content_hash
 from core.store.spool import FAULTS, Fate, Spool
 
 CHUNK = 2**20
+READS_OTHERWISE = (
+    "An attempt came in before from the same place of the same file, and reads otherwise now (by another mapping, say):"
+    " only a reward is taken from it; its question, its answer and all else stay as they came in."
+)
 SMALL_FILES = 100
 """Of files of less than a chunk, one among so many is told of as progress: a folder may hold thousands."""
 
@@ -120,7 +124,8 @@ class Gathering:
             self._spool.left(path, file.name, unread, reason)
             return
         sha256 = _hash(opened)
-        read_as = content_hash([sha256, form.name, dict(self._options.mapping)])
+        # Whatever the mapping, its records are the same attempts; {} is what files without one were known by.
+        read_as = content_hash([sha256, form.name, {}])
         number, there = self._spool.begin(path, file.name, sha256, read_as, form.title)
         if there >= 0:
             self._records(Reading(opened, form, number, read_as), there)
@@ -235,6 +240,8 @@ class Gathering:
         if became.fate == "new" and not self._spool.has_task(placed.task):
             body = task_body(masked)
             self._spool.add_task(placed.task, attempt.namespace, placed.task_id, placed.question, body)
+        if became.by_place:
+            self._spool.remark(reading.number, READS_OTHERWISE)
         if became.fate == "known" and became.rollout_id:  # it stays in the group that it came into
             placed = placed._replace(group=self._here.group_key_of(became.rollout_id) or placed.group)
         row = {"file": reading.number, "title": reading.form.title} | row_of(attempt, placed, became)

@@ -53,6 +53,12 @@ class ImportOptions(Record):
     verifier: VerifierSpec | None = None
     """What checks the tasks that are new, and grades attempts that come without a reward; by default nothing does."""
 
+    @property
+    def says_reward(self) -> bool:
+        """Whether they say what the reward is: then known attempts get it, too."""
+        asked = self.score is not None or self.rewards is not None or self.lower_is_better
+        return asked or bool(self.mapping.get("reward"))
+
 
 class FileRead(Record):
     """What became of one file that was found."""
@@ -157,6 +163,9 @@ class ImportReport(Record):
     """Sub-agents' sessions: no attempts by themselves."""
     regraded: int = 0
     """Known attempts whose reward is another one now, because the user chose a score or gave a file of rewards."""
+    verified: int = 0
+    """New attempts without a reward that their task's verifier grades: at the import, not in a dry run, where they
+    count as unscored."""
 
     tasks: int = 0
     tasks_added: int = 0

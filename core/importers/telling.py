@@ -53,7 +53,11 @@ def told(spool: Spool, options: ImportOptions, said: Sequence[RewardSaid], **bec
         usage=_usage(spool),
         masked=spool.fact("masked") or {},
         grouping=tuple(_grouping(spool, options)),
-        remarks=(*_remarks(spool), *_many_aside(counted["attempts"], aside_total)),
+        remarks=(
+            *_remarks(spool),
+            *_taken_for_known(spool),
+            *_many_aside(counted["attempts"], aside_total - counted["conflicts"]),
+        ),
         set_aside=tuple(aside),
         set_aside_total=aside_total,
         **became,
@@ -91,6 +95,7 @@ def _outcomes(spool: Spool) -> dict[str, int]:
     outcomes = _counted(
         spool, "SELECT outcome AS what, count(*) AS n FROM attempts WHERE fate = 'new' GROUP BY outcome"
     )
+    verified = "SELECT count(*) AS n FROM attempts WHERE fate = 'new' AND verified"
     return {
         "attempts": sum(fates.values()),
         "scored": outcomes.get("scored", 0),
@@ -101,6 +106,7 @@ def _outcomes(spool: Spool) -> dict[str, int]:
         "duplicates": fates.get("duplicate", 0),
         "conflicts": fates.get("conflict", 0),
         "children": fates.get("child", 0),
+        "verified": _number(spool, verified),
     }
 
 
@@ -163,8 +169,32 @@ def _remarks(spool: Spool) -> list[Told]:
     return [Told(**row) for row in rows]
 
 
+def _taken_for_known(spool: Spool) -> list[Told]:
+    """A warning where a file has new attempts beside ones that were taken for known with nothing to tell them apart."""
+    found = _number(
+        spool,
+        "SELECT count(*) AS n FROM attempts WHERE fate = 'known' AND NOT apart AND NOT changed"
+        " AND file IN (SELECT file FROM attempts WHERE fate = 'new' AND NOT apart)",
+    )
+    if not found:
+        return []
+    said = "1 attempt says" if found == 1 else f"{found:,} attempts say"
+    return [
+        Told(
+            text=f"{said} word for word what one that is here says, beside new ones of the same file, and nothing "
+            "tells them apart: they are taken for the same. Where they were sampled anew, give each an id or a number "
+            "by the mapping (attempt_id, attempt), else answers that come often count too little."
+        )
+    ]
+
+
 def _many_aside(attempts: int, aside: int) -> list[Told]:
-    """A warning where more than a twentieth of the records could not be read, and more than a few."""
+    """A warning where more than a twentieth of the records could not be read, and more than a few.
+
+    Args:
+        attempts: that were read, those in conflict included.
+        aside: records that could not be read.
+    """
     if aside < FEW or aside * 20 <= attempts + aside:
         return []
     share = aside / (attempts + aside)
@@ -225,16 +255,21 @@ def _several_questions(spool: Spool, options: ImportOptions) -> str:
 def _strata(spool: Spool, options: ImportOptions) -> str:
     if options.mix_models:
         return _mixed(spool)
-    several = _number(
-        spool,
-        "SELECT count(*) AS n FROM (SELECT task FROM attempts WHERE fate = 'new' GROUP BY task"
-        " HAVING count(DISTINCT grp) > 1)",
-    )
+    several = _several_strata(spool)
     if not several:
         return ""
     tasks = "1 task was" if several == 1 else f"{several:,} tasks were"
     return (
         f"{tasks} tried by several models or agents; each is a group of its own. --mix-models makes them one."
+    )
+
+
+def _several_strata(spool: Spool) -> int:
+    """Tasks with new attempts in more than one group."""
+    return _number(
+        spool,
+        "SELECT count(*) AS n FROM (SELECT task FROM attempts WHERE fate = 'new' GROUP BY task"
+        " HAVING count(DISTINCT grp) > 1)",
     )
 
 
@@ -256,14 +291,16 @@ def _unnumbered(spool: Spool) -> str:
 
 
 def _alone(spool: Spool) -> str:
-    rows = spool.rows(
-        "SELECT count(*) AS n FROM attempts WHERE fate = 'new' GROUP BY grp ORDER BY n DESC LIMIT 1"
+    """Said where no group, with what is here of it, has anything to compare."""
+    sizes = "SELECT count(*) AS n FROM attempts WHERE fate = 'new' GROUP BY grp"
+    new = spool.rows(f"SELECT max(n) AS most FROM ({sizes})")[0]["most"]
+    grown = (
+        "SELECT 1 FROM groups WHERE grown AND key IN (SELECT grp FROM attempts WHERE fate = 'new') LIMIT 1"
     )
-    if not rows or rows[0]["n"] > 1:
+    if new != 1 or spool.rows(grown):
         return ""
-    return (
-        "No task has more than one attempt, so nothing can be compared until more attempts at them come in."
-    )
+    apart = " by the same model and agent" if _several_strata(spool) else ""
+    return f"No task has more than one attempt{apart}, so nothing can be compared until more attempts at them come in."
 
 
 def _plural(n: int, what: str) -> str:

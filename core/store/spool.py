@@ -17,8 +17,10 @@ from typing import Any, Literal, NamedTuple
 from core.store.database import Row
 
 Fate = Literal["new", "known", "duplicate", "conflict", "child"]
+Said = Literal["all", "changed", "none"]
+"""Of which known attempts the user says the reward: of all, of those that read otherwise now, or of none."""
 
-VERSION = 4
+VERSION = 5
 """Of the schema: a spool of another version is not gone on with."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -37,6 +39,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     own INTEGER NOT NULL, broken INTEGER NOT NULL, reward REAL, outcome TEXT NOT NULL DEFAULT '', rollout_id TEXT,
     changed INTEGER NOT NULL DEFAULT 0, went_on INTEGER NOT NULL DEFAULT 0, said INTEGER NOT NULL DEFAULT 0,
     succeeded INTEGER NOT NULL, failed INTEGER NOT NULL, no_result INTEGER NOT NULL, unknown INTEGER NOT NULL,
+    weighed INTEGER NOT NULL DEFAULT 0, verified INTEGER NOT NULL DEFAULT 0, apart INTEGER NOT NULL DEFAULT 1,
     orphans INTEGER NOT NULL, calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, cost_usd REAL NOT NULL, size INTEGER NOT NULL, body BLOB
 ) STRICT;
@@ -356,20 +359,20 @@ class Spool:
             for row in self.rows("SELECT DISTINCT name FROM scores WHERE value IS NOT NULL ORDER BY name")
         ]
 
-    def reward_by(self, block: Block, name: str | None, sign: float, by_user: bool) -> None:
+    def reward_by(self, block: Block, name: str, sign: float, said: Said) -> None:
         """Take a score, or minus it, as the reward of the attempts of a block.
 
         Args:
             block: the attempts.
             name: of the score.
             sign: 1 or -1.
-            by_user: whether the user said so: then it stands in place of the reward that a known attempt has.
+            said: of which known attempts it takes the place of the reward that they have.
         """
         self._execute(
-            "UPDATE attempts SET said = ?,"
+            f"UPDATE attempts SET said = {_SAID[said]},"
             " reward = (SELECT ? * value FROM scores s WHERE s.seq = attempts.seq AND name = ?)"
             f" WHERE {_IN_BLOCK}",
-            *(int(by_user), sign, name, *_of(block)),
+            *(sign, name, *_of(block)),
         )
 
     def set_rewards(self, rewards: Iterable[tuple[int, float | None]]) -> None:
@@ -434,8 +437,8 @@ class Spool:
         """New and known attempts of a group, without their bodies; by run and number, else in their order."""
         return self.rows(
             "SELECT seq, identity, own_id, scope, repeat, read_as, place, fate, reward, broken, rollout_id, changed,"
-            " went_on, said FROM attempts JOIN files ON number = file WHERE grp = ? AND fate IN ('new', 'known')"
-            " ORDER BY seq",
+            " went_on, said, own, weighed FROM attempts JOIN files ON number = file"
+            " WHERE grp = ? AND fate IN ('new', 'known') ORDER BY seq",
             group,
         )
 
@@ -449,6 +452,11 @@ class Spool:
         """Say of attempts what became of them when they were saved."""
         self._begin()
         self._db.executemany("UPDATE attempts SET outcome = ?2 WHERE seq = ?1", outcomes)
+
+    def verify(self, seqs: Iterable[int]) -> None:
+        """Say of attempts that their task's verifier grades them."""
+        self._begin()
+        self._db.executemany("UPDATE attempts SET verified = 1 WHERE seq = ?", ((seq,) for seq in seqs))
 
     def known_by_now(self, attempts: Iterable[tuple[int, str]]) -> None:
         """Say of new attempts which rollouts they are: another import brought them meanwhile."""
@@ -502,6 +510,7 @@ def _gets_something(regraded: bool) -> str:
     )
 
 
+_SAID: dict[Said, str] = {"all": "1", "changed": "changed", "none": "0"}
 _OPEN = "a.namespace = '' AND a.named IS NULL AND NOT a.own AND a.fate IN ('new', 'known')"
 _IN_BLOCK = "title = ? AND namespace = ? AND named IS ? AND own = ? AND kin = ?"
 

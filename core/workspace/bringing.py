@@ -61,11 +61,16 @@ def look(
             with _store(store) as known:
                 placing = Placing(known, spool)
                 placing.name_tasks()
-                placing.preview()
+                regraded = placing.preview(options)
                 run_id = placing.run_of_known()
             kept = size_of(spool, options) if options.keep_raw else 0
             return told(
-                spool, options, said, source=asked.source, dry_run=True, run_id=run_id, kept_bytes=kept
+                *(spool, options, said),
+                source=asked.source,
+                dry_run=True,
+                run_id=run_id,
+                kept_bytes=kept,
+                regraded=regraded,
             )
         finally:
             spool.close()
@@ -101,11 +106,6 @@ class Asked:
         return content_hash(
             ["recorded", VERSION, [str(Path(p).expanduser().resolve()) for p in self.paths], options]
         )
-
-    @property
-    def regrades(self) -> bool:
-        """Whether known attempts, too, get the reward that was asked for."""
-        return self.options.score is not None or self.options.rewards is not None
 
     def choose(self, spool: Spool) -> list[RewardSaid]:
         """Decide which score is the reward."""
@@ -156,12 +156,12 @@ class Bringing:
         placing = Placing(self.store, spool)
         with ExitStack() as held:
             recording = Recording(
-                *(self.store, spool, asked.options, self.outside, asked.regrades, self.resettling),
+                *(self.store, spool, asked.options, self.outside, self.resettling),
                 holding=lambda run_id: self._hold(run_id, held, asked.progress),
             )
             run_id = self._run(placing, recording, request)
             placing.name_tasks()
-            if spool.count_due(asked.regrades):
+            if spool.count_due(asked.options.says_reward):
                 run_id = self._save(placing, recording, run_id, asked, request)
             report = told(
                 spool,

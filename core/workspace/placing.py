@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.advantage import signal
 from core.errors import InputError
-from core.importers.grouping import told_apart, workspace_id
+from core.importers.grouping import domain_of, told_apart, workspace_id
+from core.importers.report import ImportOptions
 from core.importers.splits import text_key
-from core.rollout import Task
+from core.rollout import Rollout, Task
+from core.settings import RewardConfig, VerifierSpec
 from core.store import Store
 from core.store.database import Row
 from core.store.spool import Spool
+from core.workspace.grading import regrade_of, regraded, to_verify
 
 MODELS_NAMED = 5
 """Of a run that holds rollouts of many models."""
@@ -57,21 +61,50 @@ class Placing:
         apart = told_apart(plain, row["key"])
         return apart, tasks.find(apart) is None
 
-    def preview(self) -> None:
-        """Note in the spool which groups would be informative, and which are here already."""
-        for row in self.spool.due_groups(regraded=False):
+    def preview(self, options: ImportOptions) -> int:
+        """Note in the spool which groups would be informative, which are here already, and what would be verified.
+
+        Args:
+            options: how the files are read.
+
+        Returns:
+            How many known attempts would get another reward.
+        """
+        count = 0
+        for row in self.spool.due_groups(options.says_reward):
             attempts = self.spool.attempts(row["key"])
-            rewards = [a["reward"] for a in attempts if a["fate"] == "new"]
-            errors = sum(a["broken"] for a in attempts if a["fate"] == "new")
+            new = [a for a in attempts if a["fate"] == "new"]
+            rewards, errors = [a["reward"] for a in new], sum(a["broken"] for a in new)
             group_id = self.store.recorded.group_of(row["key"])
             if group_id is not None:
                 there = self.store.groups.get(group_id, trajectories=False).rollouts
-                later = {a["rollout_id"]: a["reward"] for a in attempts if a["went_on"]}
-                rewards += [r.reward if later.get(r.id) is None else later[r.id] for r in there]
+                changed, graded = _as_graded(
+                    there, attempts, options.says_reward, self._reward_of(row["key"])
+                )
+                count += changed
+                rewards += graded
                 errors += sum(r.error is not None for r in there)
+            if seqs := to_verify(new, options):
+                self._preview_verdicts(seqs, row["task"], group_id, options)
             informative = signal(rewards, errors).status == "informative"
             self.spool.group_done(row["key"], informative=informative, grown=group_id is not None, done=False)
         self.spool.commit()
+        return count
+
+    def _reward_of(self, key: str) -> RewardConfig:
+        """How the rewards of a group that is here are made."""
+        run_id = self.store.recorded.run_of(key)
+        return self.store.runs.brief(run_id).config.reward if run_id else RewardConfig()
+
+    def _preview_verdicts(
+        self, seqs: Sequence[int], key: str, group_id: str | None, options: ImportOptions
+    ) -> None:
+        if group_id is not None:
+            task = task_here(self.store, group_id)
+        else:
+            task = task_coming(self.store, self.spool, options, key)
+        if task.verifier.kind != "none":
+            self.spool.verify(seqs)
 
     def run_of_known(self) -> str | None:
         """The run that holds what these files brought before."""
@@ -99,3 +132,55 @@ class Placing:
         )
         names = [row["model"] for row in rows]
         return ", ".join(names[:MODELS_NAMED]) + (", ..." if len(names) > MODELS_NAMED else "")
+
+
+def _as_graded(
+    there: Sequence[Rollout], attempts: Sequence[Row], regrades: bool, config: RewardConfig
+) -> tuple[int, list[float | None]]:
+    """(how many rollouts of a group would get another reward, the rewards of all of them afterwards)."""
+    anew = {a["rollout_id"]: again for a in attempts if (again := regrade_of(a, regrades))}
+    later = {a["rollout_id"]: a["reward"] for a in attempts if a["went_on"]}
+    changed, rewards = 0, list[float | None]()
+    for rollout in there:
+        if regraded(rollout, anew.get(rollout.id), config) is not rollout:
+            changed += 1
+            rewards.append(anew[rollout.id].reward)
+        else:
+            reward = later.get(rollout.id)
+            rewards.append(rollout.reward if reward is None else reward)
+    return changed, rewards
+
+
+def task_here(store: Store, group_id: str) -> Task:
+    """The task of a group that is here."""
+    task = store.tasks.find(store.groups.get(group_id, trajectories=False).task_id)
+    assert task is not None  # tasks are never taken away
+    return task
+
+
+def task_coming(store: Store, spool: Spool, options: ImportOptions, key: str) -> Task:
+    """The task that attempts of a spool are attempts at, as it is here or is to be made.
+
+    Args:
+        store: of the workspace.
+        spool: its tasks are named.
+        options: how the files are read.
+        key: of the task in the spool.
+    """
+    row = spool.task(key)
+    body = row["body"]
+    if body["task"] is not None:
+        return Task(**body["task"])
+    there = store.tasks.find(row["task_id"])
+    if there is not None:
+        return there
+    metadata = body["metadata"] | ({"system": body["system"]} if body["system"] else {})
+    return Task(
+        id=row["task_id"],
+        question=body["question"],
+        answer=body["expected"],
+        verifier=options.verifier or VerifierSpec(kind="none"),
+        domain=options.domain or domain_of(row["namespace"]),
+        split=options.split,
+        metadata=metadata,
+    )

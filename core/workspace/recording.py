@@ -18,17 +18,18 @@ from core.errors import InputError
 from core.executor import LocalExecutor
 from core.importers.attempt import Attempt
 from core.importers.going_on import goes_on
-from core.importers.grouping import domain_of
 from core.importers.report import SHOWN, ImportOptions
 from core.ports import Progress
-from core.reward import RECORDED
+from core.reward import NAMED, RECORDED
 from core.rollout import Group, Rollout, Run, Score, Task
-from core.settings import RunConfig, VerifierSpec
+from core.settings import RewardConfig, RunConfig
 from core.store import Store
 from core.store.database import Row
 from core.store.recorded import RecordedAttempt
 from core.store.spool import Spool
 from core.verifiers import Outside, make_verifier
+from core.workspace.grading import Regrade, recorded, regrade_of, regraded, to_verify
+from core.workspace.placing import task_coming, task_here
 from core.workspace.resettling import Resettling
 
 JUDGED_AT_ONCE = 8
@@ -45,14 +46,6 @@ class Came(NamedTuple):
     row: Row
     attempt: Attempt
     scores: dict[str, Score]
-
-
-class Regrade(NamedTuple):
-    """The reward of a known attempt as it is told now."""
-
-    reward: float | None
-    replaces: bool
-    """Whether the user says it, so that it stands in place of another one; else it makes up for a missing one."""
 
 
 @dataclass
@@ -97,8 +90,6 @@ class Recording:
     spool: Spool
     options: ImportOptions
     outside: Outside
-    regrades: bool
-    """Whether known attempts get the reward that the user chose now."""
     resettling: Resettling
     holding: Callable[[str], None]
     """Holds a run until the import is done."""
@@ -110,6 +101,11 @@ class Recording:
     """Of attempts of this portion, by their place in the spool."""
     _again: bool = False
     """Whether this import was interrupted while it saved."""
+
+    @property
+    def regrades(self) -> bool:
+        """Whether known attempts get the reward that the user chose now."""
+        return self.options.says_reward
 
     def hold(self, run_ids: Iterable[str]) -> None:
         """Hold runs, so that nobody samples, rescores or imports into them until this one is done.
@@ -177,6 +173,7 @@ class Recording:
             self.spool.group_done(d.key, informative=informative, grown=not d.fresh)
             saved_now = group.rollouts[len(group.rollouts) - len(d.came) :] if group else ()
             self.spool.became((one.row["seq"], r.outcome) for one, r in zip(d.came, saved_now, strict=True))
+            self.spool.verify(one.row["seq"] for one in d.came if one.row["seq"] in self._verdicts)
             self.spool.known_by_now(d.known)
         self.spool.commit()
 
@@ -212,7 +209,11 @@ class Recording:
         group_id = recorded.group_of(row["key"])
         due = _Due(
             key=row["key"],
-            task=self._task(row["task"]) if group_id is None else self._task_here(group_id),
+            task=(
+                task_coming(self.store, self.spool, self.options, row["task"])
+                if group_id is None
+                else task_here(self.store, group_id)
+            ),
             task_key=row["task"],
             group_id=group_id,
             run_id=recorded.run_of(row["key"]),
@@ -224,11 +225,11 @@ class Recording:
                 continue
             if each["fate"] == "new" and not self._saved_before(each, there):
                 due.known.append((each["seq"], there))
-            saved, said = recorded.rollout_of(each["identity"]), self.regrades and bool(each["said"])
+            saved = recorded.rollout_of(each["identity"])
             if saved is None and (each["went_on"] or each["rollout_id"] is None):
                 due.went_on[there] = self._came(each)
-            elif (said or each["changed"]) and not each["went_on"] and not each["broken"]:
-                due.regraded[there] = Regrade(each["reward"], said)
+            elif regrade := regrade_of(each, self.regrades):
+                due.regraded[there] = regrade
         due.came = self._judged(due.task, due.came)
         due.went_on = dict(zip(due.went_on, self._judged(due.task, list(due.went_on.values())), strict=True))
         return due
@@ -243,46 +244,13 @@ class Recording:
             self._again and self.store.recorded.rollout_of_place(row["read_as"], row["place"]) == rollout_id
         )
 
-    def _task_here(self, group_id: str) -> Task:
-        task = self.store.tasks.find(self.store.groups.get(group_id, trajectories=False).task_id)
-        assert task is not None  # tasks are never taken away
-        return task
-
-    def _task(self, key: str) -> Task:
-        row = self.spool.task(key)
-        body = row["body"]
-        if body["task"] is not None:
-            return Task(**body["task"])
-        there = self.store.tasks.find(row["task_id"])
-        if there is not None:
-            return there
-        metadata = body["metadata"] | ({"system": body["system"]} if body["system"] else {})
-        return Task(
-            id=row["task_id"],
-            question=body["question"],
-            answer=body["expected"],
-            verifier=self.options.verifier or VerifierSpec(kind="none"),
-            domain=self.options.domain or domain_of(row["namespace"]),
-            split=self.options.split,
-            metadata=metadata,
-        )
-
     def _judged(self, task: Task, came: list[Came]) -> list[Came]:
-        """With the verdicts of the task's verifier on those that came without reward and scores, where it has one.
-
-        Only a task that came whole, or whose verifier the user named, is verified: nobody else asked for a grade.
-        """
-        asked = self.options.verifier is not None or any(one.attempt.task is not None for one in came)
-        wanted = [
-            one
-            for one in came
-            if asked and one.row["reward"] is None and not one.row["broken"] and not one.scores
-        ]
-        if not wanted or task.verifier.kind == "none":
+        """With the verdicts of the task's verifier on those that came without reward and scores, where it has one."""
+        seqs = set(to_verify([one.row for one in came], self.options))
+        if not seqs or task.verifier.kind == "none":
             return came
-        todo = [one for one in wanted if one.row["seq"] not in self._verdicts]
+        todo = [one for one in came if one.row["seq"] in seqs - self._verdicts.keys()]
         self._verdicts |= asyncio.run(_verdicts(task, todo, self.outside)) if todo else {}
-        seqs = {one.row["seq"] for one in wanted}
         return [
             one._replace(scores={task.verifier.kind: self._verdicts[seq]})
             if (seq := one.row["seq"]) in seqs
@@ -299,22 +267,22 @@ class Recording:
             group = Group(id=due.group_id, run_id=run.id, task_id=due.task.id)
         else:
             group = self.store.groups.get(due.group_id)
-        there = group.rollouts
-        regraded = tuple(_regraded(r, due.regraded.get(r.id)) for r in there)
-        self.regraded += sum(a is not b for a, b in zip(there, regraded, strict=True))
-        gone_on = tuple(self._gone_on(r, due, into) for r in regraded)
+        there, config = group.rollouts, run.config.reward
+        graded = tuple(regraded(r, due.regraded.get(r.id), config) for r in there)
+        self.regraded += sum(a is not b for a, b in zip(there, graded, strict=True))
+        gone_on = tuple(self._gone_on(r, due, into, config) for r in graded)
         if not due.came and gone_on == there:
             return group
         numbers = _numbers(due.came, {r.replicate for r in there})
         new = tuple(
-            _rollout(group.id, due.task.id, number, one)
+            _rollout(group.id, due.task.id, number, one, config)
             for one, number in zip(due.came, numbers, strict=True)
         )
         # nobody could have rejected what comes only now
         waited_s = 0.0 if new or due.went_on else self.resettling.waited_s(run)
         grown = group.model_copy(update={"rollouts": gone_on + new})
-        settled = self.resettling.settled(grown, run.config.reward, waited_s)
-        same = [a.id for a, b in zip(regraded, gone_on, strict=True) if a is b]
+        settled = self.resettling.settled(grown, config, waited_s)
+        same = [a.id for a, b in zip(graded, gone_on, strict=True) if a is b]
         self.store.groups.save(settled, kept=same)
         self.store.recorded.keep_task(due.task_key, due.task.id)
         self.store.recorded.keep_group(due.key, group.id)
@@ -322,12 +290,12 @@ class Recording:
             self.store.recorded.keep(_kept(one, rollout.id, due.key, into.source))
         return settled
 
-    def _gone_on(self, rollout: Rollout, due: _Due, into: Into) -> Rollout:
+    def _gone_on(self, rollout: Rollout, due: _Due, into: Into, config: RewardConfig) -> Rollout:
         """The rollout as its attempt is now; itself where it did not go on, or another import was faster."""
         one = due.went_on.get(rollout.id)
         if one is None or not goes_on(rollout.trajectory, one.attempt.trajectory):
             return rollout
-        later = _later(rollout, one)
+        later = _later(rollout, one, config)
         steps, messages = len(later.trajectory.steps), len(later.trajectory.messages)
         self.store.events.append(
             into.actor,
@@ -367,8 +335,8 @@ def _numbers(came: Sequence[Came], taken: set[int]) -> list[int]:
     return [numbers[place] for place in range(len(came))]
 
 
-def _rollout(group_id: str, task_id: str, number: int, one: Came) -> Rollout:
-    attempt, reward = one.attempt, one.row["reward"]
+def _rollout(group_id: str, task_id: str, number: int, one: Came, config: RewardConfig) -> Rollout:
+    attempt = one.attempt
     return Rollout(
         id=f"{group_id}-{number}",
         group_id=group_id,
@@ -376,7 +344,7 @@ def _rollout(group_id: str, task_id: str, number: int, one: Came) -> Rollout:
         replicate=number,
         trajectory=attempt.trajectory,
         scores=one.scores,
-        components={} if reward is None else {RECORDED: reward},
+        components=recorded(one.row["reward"], bool(one.row["said"]), config),
         usage=attempt.usage,
         error=attempt.error,
         model=attempt.model,
@@ -384,28 +352,17 @@ def _rollout(group_id: str, task_id: str, number: int, one: Came) -> Rollout:
     )
 
 
-def _later(rollout: Rollout, one: Came) -> Rollout:
+def _later(rollout: Rollout, one: Came, config: RewardConfig) -> Rollout:
     """A rollout whose attempt went on: its id, its number, and what people said of it stay."""
-    now = _rollout(rollout.group_id, rollout.task_id, rollout.replicate, one)
-    before = {name: value for name, value in rollout.components.items() if name == RECORDED}
+    now = _rollout(rollout.group_id, rollout.task_id, rollout.replicate, one, config)
+    before = {name: value for name, value in rollout.components.items() if name in (RECORDED, NAMED)}
     stays = {
         "id": rollout.id,
         "accepted": rollout.accepted,
-        "components": before | now.components,
+        "components": now.components or before,
         "injected": rollout.injected,
     }
     return now.model_copy(update=stays)
-
-
-def _regraded(rollout: Rollout, now: Regrade | None) -> Rollout:
-    """The rollout with the reward that there is for it now; itself where that is the same."""
-    before = rollout.components.get(RECORDED)
-    if now is None or before == now.reward or not (now.replaces or before is None):
-        return rollout
-    components = {name: value for name, value in rollout.components.items() if name != RECORDED}
-    if now.reward is not None:
-        components[RECORDED] = now.reward
-    return rollout.model_copy(update={"components": components})
 
 
 def _kept(one: Came, rollout_id: str, group_key: str, source: str) -> RecordedAttempt:

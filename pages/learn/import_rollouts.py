@@ -53,6 +53,8 @@ def under_way() -> None:
 def came(done: ImportReport) -> str:
     """One sentence on what came in."""
     regraded = f" {words.plural(done.regraded, 'known attempt')} got another reward." if done.regraded else ""
+    if not done.added and not done.went_on:
+        return f"Nothing of {done.source} is new.{regraded}"
     aside = f" {words.plural(done.set_aside_total, 'record')} set aside." if done.set_aside_total else ""
     many = words.plural(done.added, "attempt")
     return f"{many} at {words.plural(done.tasks, 'task')} imported from {done.source}.{regraded}{aside}"

@@ -60,6 +60,7 @@ def sums(report: ImportReport) -> None:
             (f"{tokens:,}", "tokens"),
             *([(words.money(usage.cost_usd), "spent")] if usage.cost_usd else []),
             *([(f"{report.went_on:,}", "went on since")] if report.went_on else []),
+            *([(f"{report.regraded:,}", "known with another reward")] if report.regraded else []),
         ]
     )
 
@@ -137,6 +138,9 @@ def _masked(counts: Mapping[str, int]) -> Iterator[Markup]:
 
 
 def _others(report: ImportReport) -> Iterator[Markup]:
+    if report.verified:
+        n = words.plural(report.verified, "attempt")
+        yield markup("{n} without a reward would go to the verifier of the task at the import.", n=n)
     if report.moved:
         n = words.plural(len(report.moved), "task")
         yield markup("{n} would go to another split, because a task here asks the same.", n=n)

@@ -244,6 +244,22 @@ def test_rewards_come_from_a_file_beside(folder: Path) -> None:
     assert "<b>2</b> scored" in html(fine(page))
 
 
+def test_what_is_here_is_given_the_rewards_of_a_file_that_comes_later(folder: Path) -> None:
+    rows = [attempt(i) | {"reward": None} for i in range(2)]
+    imported(fine(pasted(*rows)))
+    page = fine(pasted(*rows))
+    assert "Nothing of it is new" in html(page)
+    rewards = b"task_id,repeat,reward\nsum,0,0\nsum,1,1\n"
+    page.file_uploader("rollouts_rewards").set_value(("rewards.csv", rewards, "text/csv"))
+    settled(page.run())
+    assert "Nothing of it is new" not in html(fine(page))
+    assert page.button("rollouts_now").label == "Give 2 attempts their rewards"
+    imported(page)
+    ws = Workspace(folder)
+    assert [r.reward for r in ws.store.groups.get("R1-0001").rollouts] == [0.0, 1.0]
+    assert ws.store.runs.count() == 1
+
+
 def test_columns_of_a_generic_file_can_be_named(folder: Path) -> None:
     rows = [{"riddle": "What is green?", "said": f"grass {i}", "points": i} for i in range(2)]
     page = pasted(*rows)
@@ -316,3 +332,25 @@ def test_a_file_is_uploaded_imported_and_its_groups_are_seen(
         drawn(page, "R1-0001")
         page.close()
     assert Workspace(folder).store.runs.get("R1").tally.informative == 3
+
+
+@pytest.mark.browser
+def test_a_file_that_is_here_is_uploaded_again_and_gets_its_rewards(
+    folder: Path, tmp_path: Path, browser: Browser
+) -> None:
+    file, rewards = tmp_path / "rows.jsonl", tmp_path / "rewards.csv"
+    file.write_text("".join(json.dumps(attempt(i) | {"reward": None}) + "\n" for i in range(3)), "utf-8")
+    rewards.write_text("task_id,repeat,reward\nsum,0,0\nsum,2,1\n")
+    Workspace(folder).intake.add_rollouts([file], ImportOptions(), "ann")
+    with serve(folder) as base:
+        page = browser.new_page()
+        visit(page, f"{base}/import-rollouts", "Formats, recognised by their content")
+        page.locator(".st-key-rollouts_upload input[type=file]").set_input_files(str(file))
+        page.get_by_text("Nothing of it is new").wait_for(timeout=PATIENCE_S * 1000)
+        page.get_by_text("Rewards from another file").click()
+        page.locator(".st-key-rollouts_rewards input[type=file]").set_input_files(str(rewards))
+        page.get_by_text("Give 2 attempts their rewards").wait_for(timeout=PATIENCE_S * 1000)
+        press(page, "rollouts_now")
+        drawn(page, "Nothing of rows.jsonl is new. 2 known attempts got another reward.")
+        page.close()
+    assert [r.reward for r in Workspace(folder).store.groups.get("R1-0001").rollouts] == [0.0, None, 1.0]
