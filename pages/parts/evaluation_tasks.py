@@ -10,6 +10,8 @@ from core.proof import Comparison, Report, TaskRow, Verdict
 from core.workspace import Workspace
 from pages.parts import address, evaluation_replies, frame, paging, safe, words
 
+NAME = 24
+"""Characters of an arm's name beside each task."""
 GROUPS = 3
 """Groups of one arm and task that get a link, one a seed."""
 OUTCOMES: dict[str, str] = {
@@ -58,14 +60,16 @@ def _task(ws: Workspace, report: Report, one: Comparison, row: TaskRow) -> None:
     moved = "" if row.difference is None else f" {row.difference:+.2f}"
     safe.html(
         '<div class="w-card w-task-row"><div class="top"><span class="id" title="{task}">{task}</span>{chip}'
-        '<span class="w-chip quiet">{domain}</span><span class="end">{baseline} {a} → {arm} {b}</span></div>'
+        '<span class="w-chip quiet">{domain}</span><span class="end" title="{sides}">{baseline} {a} → {arm} {b}'
+        "</span></div>"
         '<div class="text clamp" dir="auto">{question}</div></div>',
         task=row.task_id,
         chip=frame.chip(f"{word}{moved}", tone),
         domain=row.domain,
-        baseline=one.baseline,
+        sides=f"{one.baseline} → {one.arm}",
+        baseline=safe.short(one.baseline, NAME),
         a=words.number(row.baseline),
-        arm=one.arm,
+        arm=safe.short(one.arm, NAME),
         b=words.number(row.arm),
         question=safe.short(row.question, 200),
     )
@@ -75,7 +79,7 @@ def _task(ws: Workspace, report: Report, one: Comparison, row: TaskRow) -> None:
         for side, (name, ids) in enumerate(sides):
             for group_id in ids[:GROUPS]:
                 if st.button(
-                    safe.label(f"{safe.short(name, 24)}: {group_id}"),
+                    safe.label(f"{safe.short(name, NAME)}: {group_id}"),
                     key=f"evaluation_{side}_{group_id}",
                     type="tertiary",
                     icon=":material/scatter_plot:",

@@ -46,7 +46,7 @@ def name(of: str, *, sign: str = "", note: str = "") -> Markup:
     return markup(
         '<div class="w-name" title="{of}">{sign}<b>{of}</b></div>{note}',
         of=of,
-        sign=f"{sign} " if sign else "",
+        sign=f"{sign}\N{NO-BREAK SPACE}" if sign else "",
         note=markup('<div class="w-note" title="{note}">{note}</div>', note=note) if note else Markup(),
     )
 

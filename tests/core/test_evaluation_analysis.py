@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from core.effect import paired
+from core.errors import InputError
 from core.evaluation import Sampled, Told, compare, results
 from core.evaluation.analysis import Values
 from core.evaluation.looking import hopeless_looks, looks, planned
@@ -72,6 +74,54 @@ def test_pass_at_k_is_unbiased_and_says_over_how_many_tasks_it_is() -> None:
         4: pytest.approx(1 / 2),
     }
     assert base.pass_tasks == {1: 3, 2: 3, 4: 2}
+
+
+def test_each_number_of_an_arm_says_of_how_many_tasks_it_is_where_these_are_not_all() -> None:
+    rewards = [[(1, 1.0), 0], ["error", "error"], [None, None], [1, "error"]]
+    base = results({"base": sampled(BASE, rewards)}, (BASE,), told(4))[0]
+    assert (base.tasks, base.scored_tasks, base.content_tasks, base.pass_tasks) == (4, 2, 1, {1: 2, 2: 1})
+    assert (base.seed_tasks, base.domain_tasks) == ({0: 2}, {"d": 2})
+    assert [base.of(n) for n in (base.scored_tasks, base.pass_tasks[2], base.tasks)] == [
+        " (n 2)",
+        " (n 1)",
+        "",
+    ]
+    assert base.partly
+    whole = results({"base": sampled(BASE, [[1, 0], [0, 0]])}, (BASE,), told(2))[0]
+    assert not whole.partly
+
+
+def test_the_accuracy_by_right_answer_is_of_the_tasks_that_were_scored() -> None:
+    answers = ["yes", "no"] * 4
+    both = {
+        "base": sampled(BASE, [[1, 1]] * 8),
+        "other": sampled(OTHER, [["error", "error"], [1, 1], *[[1, 1]] * 6]),
+    }
+    rows = compare(both, OTHER, BASE, told(8, answers)).labels
+    assert [(r.label, r.tasks, r.baseline_tasks, r.arm_tasks) for r in rows] == [
+        ("no", 4, 4, 4),
+        ("yes", 4, 4, 3),
+    ]
+
+
+def test_a_reward_that_is_a_success_is_a_number() -> None:
+    for threshold in (float("nan"), float("inf"), float("-inf")):
+        with pytest.raises(InputError, match=r"--success"):
+            replace(told(1), threshold=threshold)
+
+
+def test_the_most_frequent_reasons_why_rollouts_broke_off_are_told_with_the_rest() -> None:
+    why = ["timed out."] * 3 + ["refused"] * 2 + ["a", "b", "c"]
+    found = Sampled(BASE)
+    found.groups["t0"][0] = [outcome("t0", "error")._replace(why=one) for one in why]
+    base = results({"base": found}, (BASE,), told(1))[0]
+    assert base.why == "3 × timed out; 2 × refused; 1 × a; 2 × another reason"
+
+
+def test_what_took_tokens_and_cost_nothing_has_no_price_unless_the_embedded_model_was_asked() -> None:
+    arms = {"base": sampled(BASE, [[1, 0]])}
+    assert not results(arms, (BASE,), told(1))[0].priced
+    assert results(arms, (BASE,), replace(told(1), free=True))[0].priced
 
 
 def test_a_total_that_rose_while_content_fell_is_flagged() -> None:
