@@ -65,7 +65,8 @@ def recorded(reward: float | None, said: bool, config: RewardConfig) -> dict[str
     if reward is None:
         return {}
     weighed = bool(config.verifiers or config.verifier_weights)
-    return {RECORDED: reward} | ({NAMED: reward} if said and weighed else {})
+    names = (RECORDED, NAMED) if said and weighed else (RECORDED,)
+    return dict.fromkeys(names, reward)
 
 
 def to_verify(rows: Sequence[Row], options: ImportOptions) -> list[int]:
