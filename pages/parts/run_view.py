@@ -9,7 +9,7 @@ from core.job import Job
 from core.rollout import Run
 from core.workspace import Workspace
 from core.workspace.gate_story import GateTry, gate_story
-from pages.parts import charts_rewards, frame, jobs, safe, tally, words
+from pages.parts import charts_rewards, frame, jobs, lessons_drawn, safe, tally, words
 from pages.parts import failures as failures_part
 from pages.parts import live as watching
 from pages.parts.events import when
@@ -53,7 +53,7 @@ def live(ws: Workspace, run: Run, job: Job | None) -> None:
 
     def look() -> tuple[str, Job | None]:
         now = ws.store.runs.brief(run.id)
-        newest = None if run.kind == "recorded" else ws.jobs.of_run(run.id)
+        newest = ws.jobs.of_run(run.id)
         _progress(ws, now, newest)
         return now.status, newest
 
@@ -63,6 +63,8 @@ def live(ws: Workspace, run: Run, job: Job | None) -> None:
 def _progress(ws: Workspace, run: Run, job: Job | None) -> None:
     count = run.tally.total - run.tally.waiting
     state = words.run_state(run.status, job.state if job else None, count > 0)
+    if run.kind == "recorded" and jobs.active(job):
+        state = ("lessons are drawn", "accent")
     watching.groups(ws, state, count, run.tally.total, job)
     tally.bar(run.tally)
     watching.speed(ws, run.id, job)
@@ -71,6 +73,7 @@ def _progress(ws: Workspace, run: Run, job: Job | None) -> None:
         watching.took(run.spent, jobs.caps(run, job), free=run.config.free)
     else:
         watching.took(_summed(ws, run).usage, None)
+        lessons_drawn.sent(run)
 
 
 # --- steering ---
@@ -78,7 +81,7 @@ def _progress(ws: Workspace, run: Run, job: Job | None) -> None:
 
 def steering(ws: Workspace, run: Run, job: Job | None) -> None:
     """What can be wanted of it, why it stands still, and what happened meanwhile."""
-    if run.kind == "recorded":
+    if run.kind == "recorded" and (job is None or job.state in ("done", "cancelled")):
         return
     jobs.trouble(ws, run, job)
     if run.status == "review":
@@ -152,8 +155,6 @@ def results(ws: Workspace, run: Run) -> None:
 
 def gate(ws: Workspace, run: Run) -> None:
     """What the gate `trial` tried and published, and what it held back and why."""
-    if run.config.gate != "trial":
-        return
     for step in gate_story(ws.store, run.id).steps:
         with st.container(horizontal=True, vertical_alignment="center"):
             frame.note(step.told)
