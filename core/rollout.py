@@ -171,7 +171,7 @@ class Rollout(Record):
     components: dict[str, float | None] = Field(default_factory=dict)
     """Every part that a reward can be made of (`core.settings.Component`, and "diversity" and "novelty", the halves
     of "epistemic"), each in [0, 1]; None where it is not known. "recorded" is the reward that an imported rollout came
-    with: any finite number."""
+    with: any finite number; "named" beside it says that a user named it after the verifiers of its run."""
     extrinsic: float | None = None
     """What of the reward was earned outside: decides whether a group is informative (DESIGN 2.1)."""
     accepted: bool | None = None

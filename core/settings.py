@@ -127,7 +127,7 @@ Component = Literal["verified", "tools", "accepted", "epistemic"]
 """What a reward is made of (DESIGN 2.2): the verifiers' r, the share of tool calls that succeeded rho_s, the user's
 acceptance rho_a, and the epistemic reward u. All but the last are extrinsic."""
 
-PARTS = {*get_args(Component), "diversity", "novelty", "recorded"}
+PARTS = {*get_args(Component), "diversity", "novelty", "recorded", "named"}
 """Names that the parts of a reward are stored under."""
 
 Preset = Literal["verified", "ASO", "agent", "agent-paper", "own"]

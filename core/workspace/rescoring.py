@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.executor import LocalExecutor
 from core.ports import Embedder, Progress, Verifier, silent
 from core.record import Record
-from core.reward import SILENCE_S
+from core.reward import NAMED, RECORDED, SILENCE_S, unnamed
 from core.rollout import Group, Rollout, Run, Score, Tally, Task, Trajectory
 from core.settings import RewardConfig, VerifierSpec
 from core.store import Store
@@ -182,7 +182,10 @@ class Rescoring:
             for done, group_id in enumerate(group_ids):
                 progress("rescoring", done, len(group_ids))
                 before = self._store.groups.get(group_id)
-                judged = await self._judged(before, specs, maker) if specs else before
+                weighed = unnamed(before.rollouts, run.config.reward, reward, anew)
+                judged = before.model_copy(update={"rollouts": weighed})
+                if specs:
+                    judged = await self._judged(judged, specs, maker)
                 after = self._resettling.settled(judged, reward, waited_s)
                 pairs.append((_slim(before), _slim(after)))
         progress("rescoring", len(group_ids), len(group_ids))
@@ -224,6 +227,7 @@ class Rescoring:
         ]
         judged = {n: [r.scores[n] for _, g in pairs for r in g.rollouts if r.error is None] for n in anew}
         notes = [MOVED] if moved and run.extraction.proposed else []
+        notes += _beside(reward, [r for _, after in pairs for r in after.rollouts])
         waited_s = self._resettling.waited_s(run)
         if reward.silence_accepts and "accepted" in reward.by_component and waited_s < SILENCE_S:
             notes.append(f"Silence counts as acceptance {SILENCE_S:g} s after a run is finished: not yet.")
@@ -267,6 +271,19 @@ class Rescoring:
                 rewards_changed=found.rewards_changed,
                 judged=dict(found.judged),
             )
+
+
+def _beside(reward: RewardConfig, rollouts: Sequence[Rollout]) -> list[str]:
+    """That recorded rewards count beside the scores of verifiers, where they do."""
+    weights = {name: reward.verifier_weights.get(name, 1.0) for name in (RECORDED, *sorted(reward.verifiers))}
+    count = sum(r.components.get(RECORDED) is not None and NAMED not in r.components for r in rollouts)
+    if not count or not weights[RECORDED] or not any(weights[name] for name in reward.verifiers):
+        return []
+    told = ", ".join(f"{weight:g} {name}" for name, weight in weights.items())
+    whose = "1 rollout has a recorded reward" if count == 1 else f"{count:,} rollouts have a recorded reward"
+    return [
+        f"{whose}, and verifiers count beside it ({told}); with weight 0 of `recorded` they speak instead."
+    ]
 
 
 def _slim(group: Group) -> Group:
