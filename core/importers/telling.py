@@ -72,6 +72,16 @@ def set_aside(spool: Spool, limit: int, offset: int = 0) -> tuple[list[SetAside]
     return [_aside(row) for row in rows], _number(spool, "SELECT count(*) AS n FROM aside")
 
 
+def files_of_aside(spool: Spool, limit: int, offset: int = 0) -> list[str]:
+    """Of the records that `set_aside` tells, the hash of the file that each stands in."""
+    rows = spool.rows(
+        "SELECT coalesce(sha256, '') AS sha256 FROM aside LEFT JOIN files ON number = file"
+        " ORDER BY aside.rowid LIMIT ? OFFSET ?",
+        *(limit, offset),
+    )
+    return [row["sha256"] for row in rows]
+
+
 def _aside(row: Row) -> SetAside:
     """A place that is more than a line of the file stands in the reason as it is."""
     line = _LINE.fullmatch(row["place"])

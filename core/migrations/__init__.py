@@ -16,6 +16,7 @@ from core.migrations.m015_recorded import m015_recorded
 from core.migrations.m016_ungraded import m016_ungraded
 from core.migrations.m017_rewarded import m017_rewarded
 from core.migrations.m018_no_right_or_wrong import m018_no_right_or_wrong
+from core.migrations.m019_aside_of_file import m019_aside_of_file
 from core.migrations.registry import MIGRATIONS
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "m016_ungraded",
     "m017_rewarded",
     "m018_no_right_or_wrong",
+    "m019_aside_of_file",
 ]

@@ -140,16 +140,31 @@ class Tasks:
                 f"INSERT INTO tasks ({columns}) VALUES ({marks})", [tuple(row.values()) for row in rows]
             )
 
-    def set_aside(self, rows: Iterable[SetAside]) -> None:
-        """Keep rows that were not imported; one that is there already is not kept twice."""
+    def set_aside(self, rows: Iterable[SetAside], files: Sequence[str] = ()) -> None:
+        """Keep rows that were not imported; one that is there already is not kept twice.
+
+        Args:
+            rows: as they were read.
+            files: hash of the file of each, where it is known.
+        """
         with self._database.writing():
-            for row in rows:
+            for place, row in enumerate(rows):
                 self._database.execute(
-                    "INSERT INTO set_aside (kind, source, line, reason, raw, at) SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+                    "INSERT INTO set_aside (kind, source, line, reason, raw, at, file)"
+                    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7"
                     " WHERE NOT EXISTS (SELECT 1 FROM set_aside WHERE kind = ?1 AND source = ?2 AND line = ?3"
                     " AND reason = ?4 AND raw = ?5)",
                     *(row.kind, row.source, row.line, row.reason, row.raw, self._events.clock()),
+                    files[place] if files else "",
                 )
+
+    def aside_of(self, files: Sequence[str]) -> set[tuple[str, int, str]]:
+        """(file, line, reason) of the rows of some files (by hash) that are kept, whatever their texts are by now."""
+        rows = self._database.rows(
+            "SELECT file, line, reason FROM set_aside WHERE file <> '' AND file IN (SELECT value FROM json_each(?))",
+            json.dumps(list(files)),
+        )
+        return {(row["file"], row["line"], row["reason"]) for row in rows}
 
     def kept_aside(self, limit: int = 1000) -> list[SetAside]:
         rows = self._database.rows(

@@ -17,7 +17,7 @@ from core.importers.gathering import Gathering
 from core.importers.report import ImportOptions, ImportReport, RewardSaid
 from core.importers.rewards_file import read_rewards
 from core.importers.source import printable
-from core.importers.telling import set_aside, told
+from core.importers.telling import files_of_aside, set_aside, told
 from core.packs.content import kept_name
 from core.ports import Progress
 from core.record import content_hash
@@ -230,9 +230,17 @@ class Bringing:
             self.store.runs.set_status(run_id, "done", actor)
 
     def _keep_aside(self, spool: Spool) -> None:
-        offset = 0
+        """Keep what could not be read; not again where the same file came before.
+
+        Its text may have been masked or redacted since, and must not come back.
+        """
+        files = [row["sha256"] for row in spool.rows("SELECT DISTINCT sha256 FROM files")]
+        known, offset = self.store.tasks.aside_of(files), 0
         while rows := set_aside(spool, KEPT_ASIDE, offset)[0]:
-            self.store.tasks.set_aside([r.model_copy(update={"source": kept_name(r.source)}) for r in rows])
+            pairs = zip(rows, files_of_aside(spool, KEPT_ASIDE, offset), strict=True)
+            new = [(row, file) for row, file in pairs if (file, row.line, row.reason) not in known]
+            named = [row.model_copy(update={"source": kept_name(row.source)}) for row, _ in new]
+            self.store.tasks.set_aside(named, [file for _, file in new])
             offset += len(rows)
 
 

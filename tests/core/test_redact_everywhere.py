@@ -58,7 +58,7 @@ OURS = {
         import_aside.key usage_entries.key redactions.salt redactions.hash runs.request
         priors.content evaluations.request
         recorded_attempts.file recorded_attempts.identity recorded_attempts.group_key
-        recorded_tasks.key recorded_groups.key
+        recorded_tasks.key recorded_groups.key set_aside.file
     """,
     "a time": """
         tasks.imported_at set_aside.at runs.created_at runs.finished_at calls.at proposals.decided_at quarantine.at
