@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from core.cli.desk import one_line, plural, table, visible
 from core.experience import Merge, Proposal, text_of
+from core.review import way_out
 from core.rollout import Trajectory
 from core.workspace.dossier import Brought, Dossier, Span
 from core.workspace.provenance import Decision, OfRollout, Origin
@@ -133,7 +134,7 @@ def _origin(origin: Origin) -> Iterator[str]:
             f"p {f.p:.2g}, corrected over {plural(p.evidence.features_tried, 'feature')} {f.p_corrected:.2g}"
         )
     if origin.outdated:
-        yield f"OUTDATED: {origin.outdated}"
+        yield f"OUTDATED: {origin.outdated} {way_out(p)}".rstrip()
     if origin.run:
         run = origin.run
         where = f" at {run.endpoint}" if run.endpoint else ""

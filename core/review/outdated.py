@@ -31,11 +31,16 @@ def _told(changed: int, groups: int) -> str:
     return f"The rewards of {which} changed after it was drawn; what is counted here was before."
 
 
-def way_out(proposal: Proposal) -> str:
-    """What can be done about an outdated one; empty where it was decided on for good, and stands for nothing."""
-    again = ""
-    if proposal.run_id and proposal.extractor in AGAIN:
-        again = f"`winnow rollouts propose {proposal.run_id}` draws anew"
+def way_out(proposal: Proposal, again: str = "`winnow rollouts propose {run}` draws anew") -> str:
+    """What can be done about an outdated one; empty where it was decided on for good, and stands for nothing.
+
+    Args:
+        proposal: which one.
+        again: how lessons are drawn anew, as it is said where this is shown; `{run}` is the id of its run.
+    """
+    if not proposal.run_id or proposal.extractor not in AGAIN:
+        again = ""
+    again = again.replace("{run}", proposal.run_id or "")
     match proposal.status:
         case "proposed":
             found = (again, "or reject it" if again else "Reject it if it no longer holds")
@@ -45,4 +50,5 @@ def way_out(proposal: Proposal) -> str:
             found = (again, "the lesson stays until it is taken out")
         case _:
             return ""
-    return f"{'; '.join(part for part in found if part)}."
+    told = "; ".join(part for part in found if part)
+    return f"{told[0].upper()}{told[1:]}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.errors import NotFoundError
 from core.experience import Experience, Proposal
 from core.record import Record
-from core.review import outdated, way_out
+from core.review import outdated
 from core.rollout import Group, GroupStatus, RunStatus, Trajectory
 from core.store import Store
 
@@ -102,7 +102,7 @@ class Origin(Record):
     gone: tuple[str, ...] = ()
     """Ids of groups and rollouts that its evidence names and that are no longer kept."""
     outdated: str = ""
-    """That rewards behind it changed since it was drawn, and what can be done; empty where they did not."""
+    """That rewards behind it changed since it was drawn; empty where they did not."""
 
 
 class Provenance(Record):
@@ -162,7 +162,6 @@ def _origin(store: Store, proposal_id: str, trajectories: bool) -> Origin:
             rollouts.append(_rollout(store, rollout_id, trajectories))
         except NotFoundError:
             gone.append(rollout_id)
-    changed = outdated(store, [proposal]).get(proposal_id, "")
     return Origin(
         proposal=proposal,
         decisions=_decisions(store, proposal_id),
@@ -170,7 +169,7 @@ def _origin(store: Store, proposal_id: str, trajectories: bool) -> Origin:
         groups=tuple(groups),
         rollouts=tuple(rollouts),
         gone=tuple(gone),
-        outdated=f"{changed} {way_out(proposal)}".rstrip() if changed else "",
+        outdated=outdated(store, [proposal]).get(proposal_id, ""),
     )
 
 

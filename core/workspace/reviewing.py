@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from core.experience import Proposal, targets_of
 from core.library import Library
 from core.record import Record
-from core.review import Decision, Seen, Weighed, outdated, stale, way_out
+from core.review import Decision, Seen, Weighed, outdated, outdated_of, stale, way_out
 from core.review.grounds import across, rivals
 from core.review.near import NearOne, NearOnes, near
 from core.store import Store
@@ -32,6 +32,9 @@ __all__ = [
     "Sieve",
     "Weighed",
 ]
+
+
+ON_A_PAGE = "lessons can be drawn again on the page of {run}"
 
 
 class Dot(Record):
@@ -61,7 +64,11 @@ class Reviewing:
     def outdated(self, proposal: Proposal) -> str:
         """That rewards behind a proposal changed since it was drawn, and what can be done; empty where they did not."""
         found = outdated(self._store, [proposal]).get(proposal.id, "")
-        return f"{found} {way_out(proposal)}".rstrip() if found else ""
+        return f"{found} {way_out(proposal, ON_A_PAGE)}".rstrip() if found else ""
+
+    def outdated_of(self, run_id: str) -> list[str]:
+        """Proposals of a run, undecided, staged or published, behind which rewards changed since they were drawn."""
+        return outdated_of(self._store, run_id)
 
     def rivals(self, proposal: Proposal) -> list[Proposal]:
         """Other proposals, undecided or staged, that change the same lessons; the staged ones first."""

@@ -18,13 +18,13 @@ with guard(stop=True):
 if run.kind == "evaluated":
     evaluation_live.arm(ws, run)
     st.stop()
-job = None if run.kind == "recorded" else ws.jobs.of_run(run.id)
+job = ws.jobs.of_run(run.id)
 
 run_view.head(ws, run)
 run_view.live(ws, run, job)
 run_view.steering(ws, run, job)
 run_view.ways(ws, run)
-lessons_drawn.draw(ws, run)
+lessons_drawn.draw(ws, run, job)
 run_view.failures(ws, run, job)
 chosen = st.segmented_control(
     "View",

@@ -26,6 +26,7 @@ BIGGEST_BODY = 400_000
 def draw(proposal: Proposal, ws: Workspace, reading: Reviewing) -> None:
     frame.section("Evidence")
     flags(proposal)
+    outdated(reading.outdated(proposal))
     proposals.counts(proposal)
     strips(proposal, reading)
     quotes(proposal, ws, reading)
@@ -52,6 +53,12 @@ def flags(proposal: Proposal) -> None:
         chips.append(frame.chip("nothing was counted", "quiet"))
     if chips:
         safe.html('<div class="w-chips">{chips}</div>', chips=joined(chips))
+
+
+def outdated(told: str) -> None:
+    """That rewards behind it changed since it was drawn, where they did."""
+    if told:
+        safe.html('<div class="w-warn">{told}</div>', told=told)
 
 
 def strips(proposal: Proposal, reading: Reviewing) -> None:

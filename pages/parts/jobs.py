@@ -82,7 +82,7 @@ def controls(ws: Workspace, run: Work, job: Job | None) -> None:
             _do(lambda: ws.jobs.pause(name, session.me(), now=True))
         _going_on(ws, run, job)
         if state not in ("", "cancelling", *ENDED):
-            _cancel(ws, name)
+            _cancel(ws, name, discard=run.status != "done")  # what was recorded elsewhere stays
 
 
 def _going_on(ws: Workspace, run: Work, job: Job | None) -> None:
@@ -95,7 +95,7 @@ def _going_on(ws: Workspace, run: Work, job: Job | None) -> None:
     elif job and job.state in ("failed", "cancelled"):
         if not job.discard and _button("Requeue", "run_requeue", "replay", primary=True):
             _do(lambda: ws.jobs.requeue(job.id, session.me()))
-    elif run.status not in ("done", "failed") and not active(job):
+    elif (job and job.state == "paused") or (run.status not in ("done", "failed") and not active(job)):
         begun = job or run.status == "running" or run.tally.waiting < run.tally.total
         if _button("Resume" if begun else "Start", "run_resume", "play_arrow", primary=True):
             _do(lambda: ws.jobs.enqueue(run.id, session.me()))
@@ -164,13 +164,15 @@ def load_sample(workspace: Workspace) -> None:
     st.rerun()
 
 
-def _cancel(ws: Workspace, name: str) -> None:
+def _cancel(ws: Workspace, name: str, *, discard: bool) -> None:
     refusal = session.refusal("reviewer")
     with st.popover("Cancel", icon=":material/close:", disabled=bool(refusal), key="run_cancel"):
         frame.note("Either way nothing of it goes on, and calls in flight are dropped.")
         frame.note("Kept: finished groups, rollouts and proposals stay. It can be requeued.")
         if st.button("Cancel, keep what it made", key="run_cancel_keep", width="stretch"):
             _do(lambda: ws.jobs.cancel(name, session.me()))
+        if not discard:
+            return
         frame.note(
             "Discarded: its groups and rollouts go, for good. Replies stay in the cache: they are paid for."
         )

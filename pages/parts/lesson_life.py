@@ -92,6 +92,8 @@ def origin(found: Dossier, ws: Workspace) -> None:
         if frame.card(one.proposal.id, proposals.summary(one.proposal), f"Open proposal {one.proposal.id}"):
             frame.go("pages/review/review.py", id=one.proposal.id)
         _decided(one)
+        if one.outdated:
+            evidence.outdated(Reviewing(ws.store).outdated(one.proposal))
         if n == 0:
             _behind(one, ws)
     for brought in found.imported:

@@ -34,7 +34,7 @@ ORDERS: dict[Order, str] = {
     "uncertainty": "least certain",
 }
 OPERATIONS = {"add": "add", "modify": "change", "delete": "delete", "merge": "merge"}
-STANDS = {"approved": "staged", "deferred": "put off", "superseded": "lost a conflict, set aside"}
+STANDS = {"approved": "staged", "deferred": "put off", "superseded": "another took its place, set aside"}
 LOOKED_THROUGH = 50
 """So many proposals are tried for one that nobody holds; that many people do not review at once."""
 LEASE_MINUTES = 5.0
