@@ -12,6 +12,7 @@ from core.errors import InputError
 from core.rollout import SPLITS
 from core.settings import VerifierSpec
 from core.verifiers import make_verifier
+from core.workspace.intake import TasksImported
 
 
 @click.group()
@@ -70,6 +71,8 @@ def import_tasks(
     )
     if not found.rows:
         raise InputError(f"{file.name} holds no rows, so there is nothing to import.")
+    if not dry_run or desk.there:
+        found = desk.workspace.intake.as_here(found)
     if not dry_run:
         done = desk.workspace.intake.add_tasks(found, file.name, desk.who)
     elif desk.there:
@@ -78,7 +81,7 @@ def import_tasks(
         done = would_import(found, file.name)
     lines = [
         f"{plural(done.added, 'task')} {'would come in' if dry_run else 'imported'} from {done.source}"
-        + (f"; {done.known} already there" if done.known else "")
+        + (f"; {done.known:,} already there" if done.known else "")
         + ("; nothing was imported." if dry_run else ".")
     ]
     lines += [f"  {field} <- {column}" for field, column in done.mapping.items()] if dry_run else []
@@ -90,8 +93,31 @@ def import_tasks(
         )
     if done.moved:
         lines.append(f"{plural(len(done.moved), 'task')} joined the split of a task with the same text.")
+    lines += _answered(len(done.answered), dry_run) + _splits(done)
     lines += _aside([(r.line, r.reason) for r in done.set_aside]) + list(done.notes)
     desk.answer(done, *lines, set_aside=bool(done.set_aside))
+
+
+def _answered(count: int, dry_run: bool) -> list[str]:
+    if not count:
+        return []
+    got = "would get" if dry_run else "got"
+    return [
+        f"{plural(count, 'task')} {got} an answer and what checks it, and can be sampled. Rewards that are there stay "
+        "as they are; winnow rescore RUN --verifier NAME=KIND judges anew."
+    ]
+
+
+def _splits(done: TasksImported) -> list[str]:
+    """Where the tasks go, and where those stay that were there: only train tasks teach."""
+    where = ", ".join(f"{done.splits[split]:,} {split}" for split in SPLITS if done.splits.get(split))
+    stay = ", ".join(f"{done.stay[split]:,} {split}" for split in SPLITS if done.stay.get(split))
+    lines = [f"Splits: {where}; trial tasks select lessons, final tasks only report."] if where else []
+    if stay:
+        lines.append(
+            f"Tasks that were there stay in the split that they have ({stay}), whatever is asked for."
+        )
+    return lines
 
 
 def _aside(rows: list[tuple[int, str]]) -> list[str]:

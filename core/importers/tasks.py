@@ -303,6 +303,15 @@ def _cut_solutions(drafts: list[_Draft], notes: list[str]) -> None:
         notes.append(f"{cut} answers were worked solutions; the number after '####' was taken")
 
 
+def made_id(question: str, answer: str | None, domain: str) -> str:
+    """The id of a task whose row names none: the same content has the same one.
+
+    >>> made_id("What is 1 + 1?", "2", "sums")
+    't-0c7ea833f3'
+    """
+    return f"t-{content_hash([question, answer, domain])[:10]}"
+
+
 def _short(answer: str) -> str:
     return final_number(answer) or answer
 
@@ -317,7 +326,7 @@ def _tasks(drafts: list[_Draft]) -> tuple[list[Task], list[int], list[Rejected],
     for draft in drafts:
         spec = draft.verifier or VerifierSpec(kind="text")
         content = [draft.question, draft.answer, draft.domain, draft.split, spec.model_dump(mode="json")]
-        task_id = draft.id or f"t-{content_hash(content[:3])[:10]}"
+        task_id = draft.id or made_id(draft.question, draft.answer, draft.domain)
         if task_id in seen:
             first, known = seen[task_id]
             if known == content:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from core.importers.splits import text_key
 from core.ports import Progress, silent
@@ -15,12 +16,15 @@ from core.settings import VerifierSpec
 from core.store.database import Database, Row
 from core.store.events import Events
 
+ANSWERED = "tasks.answered"
+"""Kind of the event that tells which tasks got an answer."""
+
 PORTION = 1_000
 """Tasks that are looked up and written at once."""
 
 
 class Added(NamedTuple):
-    """What came of adding tasks: the numbers sum up to what was handed in."""
+    """What came of adding tasks: added + known + refused + answered is what was handed in."""
 
     added: int
     known: int
@@ -29,10 +33,16 @@ class Added(NamedTuple):
     """An id that stands for another task here."""
     moved: tuple[str, ...]
     """Ids that went to another split, because a task with the same text is in it (DESIGN 2.10)."""
+    answered: tuple[str, ...]
+    """Ids of tasks that were here without a verifier, and have one and an answer now."""
+    splits: dict[Split, int]
+    """Split -> tasks that were added."""
+    stay: dict[Split, int]
+    """Split -> tasks that were here in it, and stay, though another one was asked for."""
 
 
 class Against(NamedTuple):
-    """What would come of adding tasks to a workspace: new = all - known - taken."""
+    """What would come of adding tasks to a workspace: new = all - known - taken - answered."""
 
     known: frozenset[str]
     """Ids that are there with the same content."""
@@ -42,6 +52,10 @@ class Against(NamedTuple):
     """Ids that would go to this split, because a task with the same text is in it."""
     repeated: dict[str, str]
     """Ids whose text is there already under another id: that id."""
+    answered: frozenset[str]
+    """Ids that are there without a verifier, and would get one and an answer."""
+    stay: dict[str, Split]
+    """Ids that are there in this split, and stay, though another one is asked for."""
 
 
 class Tasks:
@@ -59,6 +73,9 @@ class Tasks:
     ) -> Added:
         """Add tasks in order, all in one transaction.
 
+        A task that is here without a verifier, as those that came in with recorded rollouts are, gets that of a task
+        with its id and its question, and the answer where it has none. What stands here is never changed.
+
         Args:
             tasks: what to add.
             lines: the line of the source that each came from, shape of `tasks`.
@@ -66,21 +83,27 @@ class Tasks:
             actor: who adds them.
             progress: told after each portion.
         """
-        added, known, refused, moved = 0, 0, [], []
+        known, refused, moved, answered = 0, [], [], []
+        splits, stay = Counter[Split](), Counter[Split]()
         with self._database.writing():
-            ordinal, at = self.stamp(), self._events.clock()
+            ordinal, at = self._newest(), self._events.clock()
             numbered = list(zip(tasks, lines, strict=True))
             for start in range(0, len(numbered), PORTION):
                 portion = numbered[start : start + PORTION]
                 keys = [_text_hash(task) for task, _ in portion]
                 there, homes = self._like([task.id for task, _ in portion], keys)
+                came_in = self._came_in(there)
                 rows = []
                 for (task, line), key in zip(portion, keys, strict=True):
                     if old := there.get(task.id):
-                        same = _is(old, task)
-                        known += same
-                        if not same:
+                        became = _beside(old, task, came_in)
+                        known += became == "known"
+                        if became == "answered":
+                            there[task.id] = self._answer(old, task)
+                            answered.append(task.id)
+                        elif became == "taken":
                             refused.append(other_task(task, line, source))
+                        stay[old.split] += became != "taken" and old.split != task.split
                         continue
                     split = homes.setdefault(key, (task.id, task.split))[1]
                     if split != task.split:
@@ -88,33 +111,81 @@ class Tasks:
                         task = task.model_copy(update={"split": split})  # noqa: PLW2901
                     there[task.id] = task
                     ordinal += 1
+                    splits[task.split] += 1
                     rows.append(_row(task, ordinal, key, source, at))
                 self._insert(rows)
-                added += len(rows)
                 progress("tasks", start + len(portion), len(numbered))
             self.set_aside(refused)
+            added = splits.total()
             if added or refused:  # the same file again changes nothing, not even the log
                 counts = {"added": added, "known": known, "refused": len(refused), "moved": len(moved)}
                 self._events.append(actor, "tasks.imported", source, **counts)
-        return Added(added, known, tuple(refused), tuple(moved))
+            if answered:
+                self._events.append(actor, ANSWERED, source, tasks=[*answered])
+        return Added(added, known, tuple(refused), tuple(moved), tuple(answered), dict(splits), dict(+stay))
+
+    def _answer(self, old: Task, task: Task) -> Task:
+        """Give a task that is here the verifier and the answer of another one."""
+        answer = task.answer if old.answer is None else old.answer
+        self._database.execute(
+            "UPDATE tasks SET answer = ?, verifier = ? WHERE id = ?",
+            *(answer, task.verifier.canonical(), old.id),
+        )
+        return old.model_copy(update={"answer": answer, "verifier": task.verifier})
 
     def against(self, tasks: Sequence[Task]) -> Against:
         """What would come of adding tasks; nothing is written."""
-        known, taken = set[str](), set[str]()
-        moved: dict[str, Split] = {}
+        became: dict[str, set[str]] = {"known": set(), "taken": set(), "answered": set()}
+        moved, stay = dict[str, Split](), dict[str, Split]()
         repeated: dict[str, str] = {}
         for start in range(0, len(tasks), PORTION):
             portion = tasks[start : start + PORTION]
             keys = [_text_hash(task) for task in portion]
             there, homes = self._like([task.id for task in portion], keys)
+            came_in = self._came_in(there)
             for task, key in zip(portion, keys, strict=True):
                 if old := there.get(task.id):
-                    (known if _is(old, task) else taken).add(task.id)
+                    fate = _beside(old, task, came_in)
+                    became[fate].add(task.id)
+                    if fate != "taken" and old.split != task.split:
+                        stay[task.id] = old.split
                 elif home := homes.get(key):
                     repeated[task.id] = home[0]
                     if home[1] != task.split:
                         moved[task.id] = home[1]
-        return Against(frozenset(known), frozenset(taken), moved, repeated)
+        known, taken, answered = (frozenset(became[fate]) for fate in ("known", "taken", "answered"))
+        return Against(known, taken, moved, repeated, answered, stay)
+
+    def meant(self, tasks: Sequence[Task]) -> dict[str, str]:
+        """Of tasks whose ids nobody chose: which task here each is, by its id; those that are new have no entry.
+
+        It is the only one here that asks the same, it came in with recorded rollouts, and nothing of it is changed.
+        """
+        found: dict[str, str] = {}
+        for start in range(0, len(tasks), PORTION):
+            portion = {_text_hash(task): task for task in tasks[start : start + PORTION]}
+            rows = self._database.rows(
+                "SELECT *, count(*) AS alike FROM tasks WHERE text_key IN (SELECT value FROM json_each(?))"
+                " GROUP BY text_key HAVING alike = 1",
+                json.dumps(list(portion)),
+            )
+            came_in = self._came_in([row["id"] for row in rows])
+            for row in rows:
+                task = portion[row["text_key"]]
+                if row["id"] in came_in and _beside(_task(row), task, came_in) != "taken":
+                    found[task.id] = row["id"]
+        return found
+
+    def _came_in(self, ids: Iterable[str]) -> set[str]:
+        """Those of these tasks that have recorded rollouts."""
+        wanted = list(ids)
+        if not wanted:
+            return set()
+        rows = self._database.rows(
+            "SELECT DISTINCT task_id FROM recorded_tasks WHERE task_id IN (SELECT value FROM json_each(?))",
+            json.dumps(wanted),
+        )
+        return {row["task_id"] for row in rows}
 
     def _like(
         self, ids: Sequence[str], keys: Sequence[str]
@@ -250,7 +321,12 @@ class Tasks:
         return {row["kind"]: row["n"] for row in rows}
 
     def stamp(self) -> int:
-        """Another number whenever tasks were added."""
+        """Another number whenever tasks were added, or got an answer; 0 where there are none."""
+        changed = self._database.value("SELECT count(*) FROM events WHERE kind = ?", ANSWERED)
+        return self._newest() + int(changed)
+
+    def _newest(self) -> int:
+        """The number of the task that came last."""
         return int(self._database.value("SELECT coalesce(max(ordinal), 0) FROM tasks"))
 
     def sources(self) -> list[str]:
@@ -282,6 +358,27 @@ def _filter(split: str, domain: str, kind: str, search: str) -> tuple[str, list[
     return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
+def _beside(old: Task, task: Task, came_in: Container[str]) -> Literal["known", "answered", "taken"]:
+    """What a task is to the one that is here under its id.
+
+    Args:
+        old: the one that is here.
+        task: the other one.
+        came_in: ids of tasks with recorded rollouts. They may have the domain and the metadata of these: a file that
+            asks the same and has the same answer need not repeat them.
+    """
+    if _is(old, task):
+        return "known"
+    if text_key(old.question) != text_key(task.question):
+        return "taken"
+    if old.answer is not None and task.answer not in (None, old.answer):
+        return "taken"
+    if old.verifier.kind == "none" != task.verifier.kind:
+        return "answered"
+    same = old.verifier == task.verifier and (old.answer is not None or task.answer is None)
+    return "known" if same and old.id in came_in else "taken"
+
+
 def _is(old: Task, task: Task) -> bool:
     """Whether a stored task has the content of this one; its split may be another one."""
     return old.model_copy(update={"split": task.split}) == task
@@ -293,7 +390,10 @@ def _text_hash(task: Task) -> str:
 
 def other_task(task: Task, line: int, source: str) -> SetAside:
     """A task that is kept aside because its id is taken."""
-    reason = f"the id {task.id!r} stands for another task in this workspace; give this one another id"
+    reason = (
+        f"the id {task.id!r} stands for another task in this workspace, or for this one with another answer or "
+        "verifier, which stay; give this one another id"
+    )
     return SetAside(kind="task", source=source, line=line, reason=reason, raw=task.canonical())
 
 

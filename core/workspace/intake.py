@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,14 +18,13 @@ from core.record import Record
 from core.rollout import SetAside, Split
 from core.settings import VerifierSpec
 from core.store import Store
-from core.store.tasks import other_task
+from core.store.tasks import Against, other_task
 from core.verifiers import Outside
 
 if TYPE_CHECKING:
     from core.importers.brings import Brought
     from core.importers.mending import Columns
     from core.importers.tasks import TaskFile
-    from core.store.tasks import Against
 
 __all__ = [
     "Against",
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class TasksImported(Record):
-    """What became of the rows of a task file: `rows` = added + known + duplicates + set aside."""
+    """What became of the rows of a task file: `rows` = added + known + answered + duplicates + set aside."""
 
     source: str
     rows: int
@@ -50,6 +50,13 @@ class TasksImported(Record):
     """Already in the workspace, unchanged."""
     duplicates: int
     """Repeated in the file, word for word."""
+    answered: tuple[str, ...] = ()
+    """Ids of tasks that were here without a verifier, and have that of their row now, and its answer. Rewards that
+    their rollouts have stay as they are."""
+    splits: dict[Split, int] = Field(default_factory=dict)
+    """Split -> tasks that were added."""
+    stay: dict[Split, int] = Field(default_factory=dict)
+    """Split -> tasks that were here in it, and stay, though the file or an option says another one."""
     set_aside: tuple[SetAside, ...] = ()
     moved: tuple[str, ...] = ()
     """Put into another split, because a task with the same text is in it."""
@@ -104,16 +111,31 @@ class Intake:
         """
         from core.importers.tasks import read_tasks
 
-        return read_tasks(
-            data,
-            name=name,
-            mapping=mapping,
-            verifier=verifier,
-            domain=domain,
-            split=split,
-            shares=shares,
-            seed=seed,
+        return self.as_here(
+            read_tasks(
+                data,
+                name=name,
+                mapping=mapping,
+                verifier=verifier,
+                domain=domain,
+                split=split,
+                shares=shares,
+                seed=seed,
+            )
         )
+
+    def as_here(self, file: TaskFile) -> TaskFile:
+        """What was read, where a row without an id that asks what a task with recorded rollouts asks is that task."""
+        from core.importers.tasks import made_id
+
+        unnamed = [t for t in file.tasks if t.id == made_id(t.question, t.answer, t.domain)]
+        own, taken = self._store.tasks.meant(unnamed), {task.id for task in file.tasks}
+        tasks = list(file.tasks)
+        for place, task in enumerate(tasks):
+            if (found := own.get(task.id)) is not None and found not in taken:
+                tasks[place] = task.model_copy(update={"id": found})
+                taken.add(found)
+        return file.model_copy(update={"tasks": tuple(tasks)})
 
     def columns(self, data: bytes | Path, *, name: str = "") -> Columns:
         """The columns of a task file, and which field each is read as by its usual name.
@@ -147,6 +169,9 @@ class Intake:
             known=added.known,
             set_aside=(*aside, *added.refused),
             moved=added.moved,
+            answered=added.answered,
+            splits=added.splits,
+            stay=added.stay,
         )
 
     def weigh_tasks(self, file: TaskFile, source: str) -> TasksImported:
@@ -211,19 +236,23 @@ class Intake:
 def would_import(file: TaskFile, source: str, against: Against | None = None) -> TasksImported:
     """What importing a file would make of its rows; without `against` into a workspace that has no tasks."""
     source = kept_name(source)
-    known, taken = (against.known, against.taken) if against else (frozenset[str](), frozenset[str]())
+    against = against or Against(frozenset(), frozenset(), {}, {}, frozenset(), {})
+    here = against.known | against.taken | against.answered
     refused = [
         other_task(task, line, source)
         for task, line in zip(file.tasks, file.lines, strict=True)
-        if task.id in taken
+        if task.id in against.taken
     ]
     return _imported(
         file,
         source,
-        added=len(file.tasks) - len(known) - len(taken),
-        known=len(known),
+        added=len(file.tasks) - len(here),
+        known=len(against.known),
         set_aside=(*_aside(file, source), *refused),
-        moved=tuple(against.moved) if against else (),
+        moved=tuple(against.moved),
+        answered=tuple(task.id for task in file.tasks if task.id in against.answered),
+        splits=Counter(against.moved.get(t.id, t.split) for t in file.tasks if t.id not in here),
+        stay=Counter(against.stay.values()),
         dry_run=True,
     )
 

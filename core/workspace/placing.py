@@ -49,7 +49,7 @@ class Placing:
                 raise InputError(
                     f"The id {own.id!r} of a task stands for another task in this workspace; give this one another id."
                 )
-            return own.id, own.id not in against.known
+            return own.id, own.id not in against.known | against.answered
         if known := self.store.recorded.task_of(row["key"]):
             return known, False
         plain = workspace_id(row["namespace"], row["own_id"], row["key"])

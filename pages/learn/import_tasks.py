@@ -99,7 +99,7 @@ with guard(stop=True), st.spinner("Reading the file …"):
     columns = once(session.READ_FILE, "columns", (digest, name), lambda: ws.intake.columns(data, name=name))
 own = mapping.mapping(columns)
 verifier, domain, split, shares, seed = wanted = options()
-asked = (digest, name, tuple(own.items()), wanted)
+asked = (digest, name, tuple(own.items()), wanted, str(ws.folder), ws.store.tasks.stamp())
 with guard(stop=True), st.spinner("Checking every row …"):
     found = once(
         session.READ_FILE,
@@ -119,13 +119,14 @@ with guard(stop=True), st.spinner("Checking every row …"):
     against = once(
         session.READ_FILE,
         "against",
-        (*asked, str(ws.folder), ws.store.tasks.stamp()),
+        asked,
         lambda: ws.store.tasks.against(found.tasks),
     )
 
 frame.section("What would come in")
 import_report.sums(found, against)
 count = import_report.new_tasks(found, against)
+answered = len(against.answered)
 refusal = session.refusal("reviewer")
 
 
@@ -138,16 +139,21 @@ def import_now() -> None:
     done = ws.intake.add_tasks(found, name, session.me(), progress)
     kept = f", {words.plural(len(done.set_aside), 'row')} set aside" if done.set_aside else ""
     known = f", {done.known:,} were there already" if done.known else ""
+    known += f", {words.plural(len(done.answered), 'task')} got an answer" if done.answered else ""
     session.forget(session.READ_FILE, OWN)
     session.flash(f"{words.plural(done.added, 'task')} imported from {name}{kept}{known}.")
 
 
 if st.button(
-    safe.label(f"Import {words.plural(count, 'valid task')}"),
+    safe.label(
+        f"Import {words.plural(count, 'valid task')}"
+        if count or not answered
+        else f"Give {words.plural(answered, 'task')} an answer"
+    ),
     key="import_now",
     type="primary",
     icon=":material/upload:",
-    disabled=not count or bool(refusal),
+    disabled=not (count or answered) or bool(refusal),
     help=frame.refused(refusal),
 ):
     with guard(stop=True):

@@ -13,6 +13,7 @@ from pages.parts.safe import Markup, joined, markup
 
 WORDS = {
     "tasks.imported": "imported tasks from",
+    "tasks.answered": "gave tasks their answers from",
     "rollouts.imported": "imported rollouts into",
     "rollout.went_on": "brought in how it went on:",
     "run.created": "wrote down run",

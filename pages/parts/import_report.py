@@ -24,17 +24,18 @@ SHOWN = 500
 
 def new_tasks(found: TaskFile, against: Against) -> int:
     """How many tasks an import would add."""
-    return len(found.tasks) - len(against.known) - len(against.taken)
+    return len(found.tasks) - len(against.known) - len(against.taken) - len(against.answered)
 
 
 def sums(found: TaskFile, against: Against) -> None:
-    """Rows = new + already here + repeated + set aside."""
+    """Rows = new + those that give an answer + already here + repeated + set aside."""
     aside = len(found.rejected) + len(against.taken)
     tally.stacked(
         "row",
         found.rows,
         (
             ("new tasks", new_tasks(found, against), "w-grain-fill"),
+            *([("answers", len(against.answered), "w-grain-fill")] if against.answered else []),
             ("already here", len(against.known), "w-chaff-fill"),
             ("repeated in the file", len(found.duplicate_ids), "w-chaff-fill"),
             ("set aside", aside, "w-bad-fill"),
@@ -50,6 +51,14 @@ def _notes(found: TaskFile, against: Against) -> Iterator[str]:
         yield f"the same is asked by {words.plural(n, 'task')} as by an earlier one of the file: kept, in its split"
     if n := len(against.moved):
         yield f"another split is taken for {words.plural(n, 'task')}, because a task here asks the same"
+    if n := len(against.answered):
+        yield (
+            f"an answer and what checks it for {words.plural(n, 'task')} that came in with recorded rollouts; rewards "
+            "that are there stay as they are until a run is rescored"
+        )
+    if against.stay:
+        stay = ", ".join(f"{n:,} {split}" for split, n in Counter(against.stay.values()).items())
+        yield f"tasks that are here stay in the split that they have: {stay}"
     if n := len(against.taken):
         yield f"set aside: {words.plural(n, 'row')} with an id that stands for another task here"
 
@@ -147,9 +156,12 @@ def _repeats(found: TaskFile, against: Against) -> Iterator[dict[str, object]]:
         said = f"the same text as line {each.first_line} ({each.first_id}): kept, in its split"
         yield {"Line": each.line, "Id": each.id, "What": said}
     lines = zip(found.tasks, found.lines, strict=True)
-    for task, line in lines if against.known or against.taken or against.repeated else ():
+    here = against.known or against.taken or against.repeated or against.answered
+    for task, line in lines if here else ():
         if task.id in against.known:
             yield {"Line": line, "Id": task.id, "What": "already here, unchanged: left out"}
+        elif task.id in against.answered:
+            yield {"Line": line, "Id": task.id, "What": "here without a verifier: it gets this answer"}
         elif task.id in against.taken:
             yield {"Line": line, "Id": task.id, "What": "this id stands for another task here: set aside"}
         elif task.id in against.repeated:
