@@ -369,6 +369,8 @@ class SpendRow(Record):
     label: str
     """A run, an endpoint, a day or a stage."""
     usage: Usage
+    free: bool = False
+    """All of it was sent to the embedded model, which costs nothing."""
 
 
 class GroupRow(Record):

@@ -34,14 +34,14 @@ def spend(desk: Desk, by: str, run_id: str | None, since: str | None) -> None:
             raise InputError(f"--since {since!r} is no day; write it as 2026-11-29.") from e
     rows = store.spending.by(by, run_id=run_id, since=since or "")  # type: ignore[arg-type]  # click checked it
     total = sum((row.usage for row in rows), Usage())
-    lines = [(row.label or "(no run)", *_cells(row.usage)) for row in rows]
+    lines = [(row.label or "(no run)", *_cells(row.usage, row.free)) for row in rows]
     if len(rows) > 1:
-        lines.append(("together", *_cells(total)))
+        lines.append(("together", *_cells(total, all(row.free for row in rows))))
     headers = (by, "calls", "prompt tokens", "completion tokens", "cost")
     told = table(lines, headers) if rows else ["Nothing was sent."]
     desk.answer({"by": by, "rows": rows, "total": total}, *told)
 
 
-def _cells(usage: Usage) -> tuple[str, ...]:
+def _cells(usage: Usage, free: bool) -> tuple[str, ...]:
     counts = (usage.calls, usage.prompt_tokens, usage.completion_tokens)
-    return (*(f"{n:,}" for n in counts), f"${usage.cost_usd:,.4f}")
+    return (*(f"{n:,}" for n in counts), usage.dollars(free=free))

@@ -8,6 +8,7 @@ from typing import Literal
 
 from core.llm.ledger import Entry
 from core.rollout import SpendRow, Usage
+from core.settings import EMBEDDED
 from core.store.database import Database, Row
 from core.store.events import Clock
 
@@ -73,13 +74,13 @@ class Spending:
     def by(self, what: By, *, run_id: str | None = None, since: str = "") -> list[SpendRow]:
         """Sums by run, endpoint, day or stage, the newest first; of one run, or since a day (`2026-11-29`)."""
         rows = self._database.rows(
-            f"SELECT {_LABELS[what]} AS label, {_SUMS} FROM spend WHERE (?1 IS NULL OR run_id = ?1) AND at >= ?2"
-            " GROUP BY 1 ORDER BY max(id) DESC",
-            *(run_id, since),
+            f"SELECT {_LABELS[what]} AS label, {_SUMS}, min(endpoint = ?3) AS free FROM spend"
+            " WHERE (?1 IS NULL OR run_id = ?1) AND at >= ?2 GROUP BY 1 ORDER BY max(id) DESC",
+            *(run_id, since, EMBEDDED),
         )
         return [_spend_row(row) for row in rows]
 
 
 def _spend_row(row: Row) -> SpendRow:
-    label = row.pop("label")
-    return SpendRow(label=label, usage=Usage(**row))
+    label, free = row.pop("label"), row.pop("free")
+    return SpendRow(label=label, usage=Usage(**row), free=bool(free))

@@ -77,7 +77,8 @@ def test_a_cost_that_nobody_knows_is_no_price_and_not_0(workspace: Workspace) ->
     shown = winnow(workspace, "eval", "show", "EV1").output
     page = as_html(workspace.evaluating.report("EV1"))
     plan = winnow(workspace, "run", "--endpoint", "stub", "--split", "trial", "--dry-run").output
-    for said in (shown, page, plan):
+    sent = winnow(workspace, "spend").output
+    for said in (shown, page, plan, sent):
         assert "no price" in said
         assert "$0" not in said
     assert json.loads(winnow(workspace, "eval", "show", "EV1", "--json").stdout)["arms"][0]["priced"] is False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from core.llm.ledger import Entry
 from core.proof import COUNTED, PARTLY, Arm, Effect
 from core.rollout import Group, Rollout, Usage
 from core.settings import RewardConfig
@@ -91,8 +92,11 @@ def test_where_all_was_scored_the_page_says_no_number_of_tasks_twice(asked: Work
 
 def test_it_is_told_which_calls_are_counted_and_that_there_is_no_price(asked: Workspace) -> None:
     evaluated(asked, NONE)
-    asked.store.spending.book([])
+    took = Usage(calls=7, prompt_tokens=70)
+    asked.store.spending.book([Entry(run_id="EV1", endpoint="stub", stage="rollout", usage=took)])
     shown = text(fine(open_page("prove/evaluation", "EV1")))
+    assert "7 model calls sent, no cap" in shown
+    assert "no price known" in shown
     assert COUNTED in shown
     assert "no price" in shown
     assert "$0" not in shown
