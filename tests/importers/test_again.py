@@ -98,7 +98,7 @@ def test_an_attempt_that_broke_off_gets_no_reward_by_a_mapping_that_knows_no_err
 ) -> None:
     path = messages(tmp_path / "a.jsonl", row(1, error="503"), row(2))
     bring(workspace, path)
-    bring(workspace, path, mapping={"error": None, "reward": "accuracy"})
+    assert bring(workspace, path, mapping={"error": None, "reward": "accuracy"}).regraded == 0
     assert [(r.outcome, r.reward) for r in rollouts(workspace)] == [("error", None), ("scored", 0.2)]
 
 
@@ -252,3 +252,6 @@ def test_equal_attempts_that_are_taken_for_known_beside_new_ones_are_told(
     both = write(tmp_path / "d.jsonl", *(attempt(reward=1.0, answer=a, own_id=f"c{a}") for a in "ymk"))
     report = bring(workspace, both)
     assert (report.added, report.known, report.remarks) == (1, 2, ())
+    mixed = write(tmp_path / "e.jsonl", attempt(reward=1.0, answer="y", own_id="cy"), attempt(answer="new"))
+    report = bring(workspace, mixed)
+    assert (report.added, report.known, report.remarks) == (1, 1, ())
