@@ -18,9 +18,10 @@ from core.cli import main
 from core.evaluation import as_html
 from core.experience import Add, Evidence
 from core.jobs import EVALUATION
-from core.proof import Arm, EvaluationConfig
+from core.proof import Arm, ArmLesson, EvaluationConfig
 from core.worker import Worker
 from core.workspace import Workspace
+from tests.braking import braked
 from tests.make import add_stub, add_tasks, make_proposal, make_task, make_tasks
 from tests.stub_server import Asked, StubServer
 
@@ -61,7 +62,7 @@ def test_the_whole_way_on_the_command_line(workspace: Workspace, tmp_path: Path)
         assert calls == 6 * 2 * 4
         again = winnow(workspace, *common)
         assert stub.stats()["calls"] == calls
-    assert "version:newest against none: " in again.output
+    assert "version:1 against none: " in again.output
     assert "needs the verifier at run time" in again.output
     assert "EV1" in winnow(workspace, "eval", "list").output
     assert "task by task" in winnow(workspace, "eval", "report", "EV1").output
@@ -215,7 +216,8 @@ def test_the_report_is_one_file_without_script_or_reference_and_foreign_text_is_
     hostile = '"><script>alert(1)</script><img src=x onerror=alert(2)> What is 1 + 1?'
     add_tasks(workspace, [make_task(1, split="trial", question=hostile, domain="<b>d</b>", answer="2")])
     add_tasks(workspace, [make_task(2, split="trial", question="What is 2 + 2?", domain="e", answer="4")])
-    arms = (Arm(name="none", kind="none"), Arm(name="<i onclick=x>v</i>", kind="version"))
+    written = (ArmLesson(text="Add carefully."),)
+    arms = (Arm(name="none", kind="none"), Arm(name="<i onclick=x>v</i>", kind="text", lessons=written))
     with StubServer() as stub:
         config = add_stub(workspace, stub.base_url)
         made = EvaluationConfig(endpoint=config.endpoint, arms=arms, samples=1)
@@ -272,11 +274,14 @@ def test_an_evaluation_whose_worker_was_killed_goes_on_and_pays_nothing_twice(wo
         command = [sys.executable, "-m", "core", "eval", "start", "--endpoint", "stub", "-n", "2"]
         command += ["--workspace", str(workspace.folder)]
         root = Path(__file__).parents[2]
-        process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while stub.stats()["calls"] < 40 and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with braked(stub, 40):
+            process = subprocess.Popen(
+                command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            while stub.stats()["answered"] < 40 and process.poll() is None:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
         assert stub.stats()["calls"] < 120
         assert workspace.store.evaluations.get("EV1").status == "running"
         report = answer(workspace, "eval", "start", "--endpoint", "stub", "-n", "2")
