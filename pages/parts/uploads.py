@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.workspace import alongside
+from pages.parts import laid_down
 
 KEPT = 12
 """Uploads that are kept, of all sessions together; the oldest goes first."""
@@ -83,7 +84,7 @@ def _gone(folder: tempfile.TemporaryDirectory[str]) -> None:
 def _folder(
     ids: tuple[str, ...], paths: tuple[Path, ...], _files: Sequence[Given]
 ) -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="winnow-upload-", ignore_cleanup_errors=True)
+    folder = tempfile.TemporaryDirectory(dir=laid_down.folder(), prefix="", ignore_cleanup_errors=True)
     for path, file in zip(paths, _files, strict=True):
         target = Path(folder.name) / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.parts import laid_down
+
 SLOW = ("pandas", "pyarrow", "plotly.graph_objects")
 SCRIPTS = Path(st.__file__).parent / "static" / "static" / "js"
 LARGE = ("DataFrame.*.js", "PlotlyChart.*.js")
@@ -45,9 +47,16 @@ AHEAD = """<script>
 
 @asynccontextmanager
 async def warm(_app: object) -> AsyncIterator[None]:
-    """Lifespan of the server: import the slow libraries in a thread of their own."""
+    """Lifespan of the server: import the slow libraries in a thread of their own; leave no upload behind.
+
+    A server that is told to stop ends this before its process does, which SIGTERM ends without any tidying up.
+    """
     threading.Thread(target=_load, daemon=True).start()
-    yield
+    laid_down.sweep()
+    try:
+        yield
+    finally:
+        laid_down.clear()
 
 
 def _load() -> None:
