@@ -57,10 +57,9 @@ class _Size(Record):
         return SAMPLES * (self.tasks + self.fresh)
 
     @property
-    def rollouts(self) -> int:
-        """At most: each batch has a version without its proposals, and a new one, which is held against that again."""
-        again = self.fresh or self.tasks
-        return self.proposals * self.each + self.batches * SAMPLES * (self.tasks + 2 * again)
+    def beside(self) -> int:
+        """Rollouts beside the proposals: in each batch the version without them, and the new one against it."""
+        return self.batches * SAMPLES * (self.tasks + 2 * (self.fresh or self.tasks))
 
 
 def plan_gate(
@@ -91,11 +90,14 @@ def plan_gate(
     size = _size(tasks, config, library, reached, selecting(Counter(t.domain for t in there)))
     one = config.model_copy(update={"group_size": SAMPLES, "epochs": 1, "resample": None, "split": "trial"})
     most = estimate(reached, one, endpoint, library, judge=judge).total.high
-    published = size.drawn * MAX_WORDS * WORD_TOKENS  # by this very run
-    longer = min(endpoint.injection_budget, published)
-    each = most + _longer(endpoint, longer * most.calls)
-    high = _share(each, size.rollouts, SAMPLES * len(reached))
-    notes.append(_told(size, config, _share(each, size.each, SAMPLES * len(reached))))
+    alone = _longer(
+        most, endpoint, lessons=1 if size.batches == 1 else size.drawn
+    )  # after one batch, others are there
+    together = _longer(most, endpoint, lessons=size.drawn)
+    each = _share(alone, size.each, SAMPLES * len(reached))
+    proposals = _share(alone, size.proposals * size.each, SAMPLES * len(reached))
+    high = proposals + _share(together, size.beside, SAMPLES * len(reached))
+    notes.append(_told(size, config, each))
     return GatePlan(takes=Bounds(high=high), notes=tuple(notes))
 
 
@@ -114,8 +116,10 @@ def _size(
     return _Size(tasks=select, fresh=len(reached) - select, drawn=drawn, deleted=deleted, batches=batches)
 
 
-def _longer(endpoint: Endpoint, tokens: int) -> Usage:
-    return Usage(prompt_tokens=tokens, cost_usd=endpoint.cost(tokens, 0))
+def _longer(most: Usage, endpoint: Endpoint, lessons: int) -> Usage:
+    """What the same calls take with so many lessons more in each prompt."""
+    tokens = most.calls * min(endpoint.injection_budget, lessons * MAX_WORDS * WORD_TOKENS)
+    return most + Usage(prompt_tokens=tokens, cost_usd=endpoint.cost(tokens, 0))
 
 
 def _share(most: Usage, part: int, whole: int) -> Usage:

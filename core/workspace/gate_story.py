@@ -47,9 +47,12 @@ class GateHeld(Record):
     reason: str
 
     @property
+    def why(self) -> str:
+        return self.reason.removeprefix("not tried: ")
+
+    @property
     def told(self) -> str:
-        reason = self.reason.removeprefix("not tried: ")
-        return f"Its gate did not try {_named(self.proposals)}: {reason}. A person decides."
+        return f"Its gate did not try {_named(self.proposals)}: {self.why}. A person decides."
 
 
 class GateStory(Record):
@@ -81,7 +84,8 @@ def gate_story(store: Store, run_id: str) -> GateStory:
 def why_not_tried(store: Store, run_id: str, proposal_id: str) -> str:
     """Why the gate of a run did not try a proposal of it, in a sentence; empty where it tried it, or never met it."""
     held = (one for one in gate_story(store, run_id).steps if isinstance(one, GateHeld))
-    return next((one.told for one in held if proposal_id in one.proposals), "")
+    why = next((one.why for one in held if proposal_id in one.proposals), "")
+    return f"The gate of {run_id} did not try it: {why}." if why else ""
 
 
 def _try(event: Event, decided: Event | None) -> GateTry:

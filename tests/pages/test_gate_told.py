@@ -20,7 +20,7 @@ from tests.pages.test_prove import fine, open_page, text
 pytestmark = pytest.mark.slow
 
 HELD = "not tried: the gate takes 40 trial tasks, and there are at most 3 that they reach"
-TOLD = "the gate takes 40 trial tasks, and there are at most 3 that they reach. A person decides."
+WHY = "the gate takes 40 trial tasks, and there are at most 3 that they reach."
 
 
 @pytest.fixture
@@ -39,10 +39,11 @@ def test_what_a_gate_held_back_is_said_with_the_reason_on_the_run_and_beside_the
     ws: Workspace,
 ) -> None:
     log(ws, HELD_BACK, proposals=["P-0006"], reason=HELD)
-    assert f"Its gate did not try 1 proposal (P-0006): {TOLD}" in text(fine(open_page("learn/run", "R1")))
-    assert f"Not measured yet. Its gate did not try 1 proposal (P-0006): {TOLD}" in text(
-        fine(open_page("review/review", "P-0006"))
+    assert f"Its gate did not try 1 proposal (P-0006): {WHY} A person decides." in text(
+        fine(open_page("learn/run", "R1"))
     )
+    beside = text(fine(open_page("review/review", "P-0006")))
+    assert f"Not measured yet. The gate of R1 did not try it: {WHY}" in beside
     other = text(fine(open_page("review/review", "P-0007")))
     assert "Not measured yet." in other
     assert "did not try" not in other
