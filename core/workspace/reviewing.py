@@ -66,6 +66,10 @@ class Reviewing:
         found = outdated(self._store, [proposal]).get(proposal.id, "")
         return f"{found} {way_out(proposal, ON_A_PAGE)}".rstrip() if found else ""
 
+    def outdated_among(self, proposals: Sequence[Proposal]) -> dict[str, str]:
+        """The same of many, without what can be done; those whose rewards are what they were are not among them."""
+        return outdated(self._store, proposals)
+
     def outdated_of(self, run_id: str) -> list[str]:
         """Proposals of a run, undecided, staged or published, behind which rewards changed since they were drawn."""
         return outdated_of(self._store, run_id)

@@ -214,6 +214,9 @@ def rail(
     shown, _ = reading.queue.page(queue.sieve, order=queue.order, limit=RAIL, offset=first)
     moved = reading.moved(shown)
     chips = measured_beside.chips(ws, [p.id for p in shown])
+    for proposal_id in reading.outdated_among(shown):
+        chip = frame.chip("rewards changed", "bad")
+        chips[proposal_id] = joined([chips[proposal_id], markup(" "), chip]) if proposal_id in chips else chip
     with cards:
         _cards(shown, moved, item_id, claims, chips)
     if queue.waiting:

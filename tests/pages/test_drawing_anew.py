@@ -118,6 +118,7 @@ def test_the_review_and_the_lesson_say_that_what_was_counted_is_of_other_rewards
     assert CHANGED not in html(fine(open_page("review/review", "P-0001")))
     bring(ws, lower=True)
     shown = html(fine(open_page("review/review", "P-0001")))
+    assert "rewards changed</span>" in shown
     assert f"{CHANGED} Lessons can be drawn again on the page of R1; or reject it." in shown
     ws.review.approve("P-0001", "ann")
     ws.review.publish("It stays possible", "ann")
