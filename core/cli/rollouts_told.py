@@ -75,6 +75,7 @@ def _body(report: ImportReport) -> Iterator[str]:
     if report.kept_bytes:
         would = "would be kept" if report.dry_run else "kept"
         yield f"files:    {would} as they came, secrets included: {report.kept_bytes:,} bytes"
+    yield from (f"splits:   {sentence}" for sentence in report.splits)
     yield from (f"grouping: {one_line(sentence, 400)}" for sentence in report.grouping)
     yield from (
         f"note:     {one_line(r.text, 400)}" + (f" ({r.count:,} times)" if r.count > 1 else "")

@@ -197,6 +197,8 @@ class ImportReport(Record):
     set_aside: tuple[SetAside, ...] = ()
     """The first `SHOWN` records that could not be read, with file, place and reason."""
     set_aside_total: int = 0
+    splits: tuple[str, ...] = ()
+    """Which of its tasks teach nothing, and which stay in another split than was asked for, a sentence each."""
     moved: tuple[str, ...] = ()
     """Tasks that went to another split, because a task with the same text is in it (the first `SHOWN`)."""
 

@@ -24,6 +24,7 @@ from core.record import content_hash
 from core.store import Store
 from core.store.spool import VERSION, Spool
 from core.verifiers import Outside
+from core.workspace.held_out import splits_told
 from core.workspace.holding import held
 from core.workspace.placing import Placing
 from core.workspace.raw import keep, size_of
@@ -63,6 +64,7 @@ def look(
                 placing.name_tasks()
                 regraded = placing.preview(options)
                 run_id = placing.run_of_known()
+                splits = splits_told(spool, known, options)
             kept = size_of(spool, options) if options.keep_raw else 0
             return told(
                 *(spool, options, said),
@@ -71,6 +73,7 @@ def look(
                 run_id=run_id,
                 kept_bytes=kept,
                 regraded=regraded,
+                splits=splits,
             )
         finally:
             spool.close()
@@ -171,6 +174,7 @@ class Bringing:
                 run_id=run_id,
                 regraded=recording.regraded,
                 moved=tuple(recording.moved),
+                splits=splits_told(spool, self.store, asked.options),
             )
             if run_id:
                 self._finish(run_id, report, asked.actor)

@@ -141,6 +141,8 @@ def _others(report: ImportReport) -> Iterator[Markup]:
     if report.verified:
         n = words.plural(report.verified, "attempt")
         yield markup("{n} without a reward would go to the verifier of the task at the import.", n=n)
+    for sentence in report.splits:
+        yield markup("{s}", s=sentence)
     if report.moved:
         n = words.plural(len(report.moved), "task")
         yield markup("{n} would go to another split, because a task here asks the same.", n=n)
