@@ -201,8 +201,8 @@ class Evaluations:
     def stamp(self, evaluation_id: str) -> str:
         """Another text whenever what an evaluation says may be another one."""
         row = self._database.row(
-            "SELECT e.status, e.stopped, (SELECT count(*) FROM json_each(e.runs) arm, json_each(arm.value) run"
-            " JOIN groups g ON g.run_id = run.value WHERE g.status = 'waiting') AS waiting"
+            f"SELECT e.status, e.stopped, {JOB} AS job, (SELECT count(*) FROM json_each(e.runs) arm,"
+            " json_each(arm.value) run JOIN groups g ON g.run_id = run.value WHERE g.status = 'waiting') AS waiting"
             " FROM evaluations e WHERE e.id = ?",
             evaluation_id,
         )

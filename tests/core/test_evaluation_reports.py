@@ -152,6 +152,10 @@ def test_an_evaluation_whose_job_is_paused_is_paused_everywhere(workspace: Works
         config = EvaluationConfig(endpoint="stub", arms=(NONE,), samples=2, max_calls=3)
         started = workspace.evaluating.start(config, "ann")
         workspace.jobs.enqueue(started.id, "ann")
+        before = workspace.store.evaluations.stamp("EV1")
+        workspace.jobs.pause("EV1", "ann")
+        assert workspace.store.evaluations.stamp("EV1") != before  # what a page keeps says it, too
+        workspace.jobs.resume("EV1", "ann")
         Worker(workspace).serve(once=True)
     assert "EV1 is paused: " in winnow(workspace, "eval", "show", "EV1").output
     assert " paused " in winnow(workspace, "eval", "list").output
