@@ -260,6 +260,17 @@ def test_what_is_here_is_given_the_rewards_of_a_file_that_comes_later(folder: Pa
     assert ws.store.runs.count() == 1
 
 
+def test_a_mapping_of_files_that_are_here_gives_rewards_and_brings_nothing_twice(folder: Path) -> None:
+    rows = [attempt(i) | {"reward": None, "points": i} for i in range(2)]
+    imported(fine(pasted(*rows)))
+    page = fine(pasted(*rows))
+    settled(page.text_area("rollouts_mapping").set_value("task_id: task_id\nreward: points\n").run())
+    assert "<b>2</b> here already" in html(fine(page))
+    assert page.button("rollouts_now").label == "Give 2 attempts their rewards"
+    imported(page)
+    assert [r.reward for r in Workspace(folder).store.groups.get("R1-0001").rollouts] == [0.0, 1.0]
+
+
 def test_columns_of_a_generic_file_can_be_named(folder: Path) -> None:
     rows = [{"riddle": "What is green?", "said": f"grass {i}", "points": i} for i in range(2)]
     page = pasted(*rows)
