@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core.rollout import Task
 from core.settings import VerifierSpec
 from core.workspace import Workspace
+from tests.make import add_rollouts
 from tests.pages.workspaces import add_run
 
 pytestmark = pytest.mark.slow
@@ -155,6 +156,19 @@ def test_pasted_tasks_are_previewed_then_imported(folder: Path) -> None:
     page.button("import_now").click().run()
     found = Workspace(folder)
     assert (found.store.tasks.page()[1], found.store.tasks.count_aside()) == (1, 1)
+
+
+def test_a_file_that_only_gives_answers_to_tasks_that_are_here_can_be_imported(folder: Path) -> None:
+    row = {"task_id": "T1", "question": "How much is 1 + 1?", "completion": "2", "score": 1.0}
+    add_rollouts(Workspace(folder), json.dumps(row).encode(), split="final")
+    page = fine(paste('{"id": "T1", "question": "How much is 1 + 1?", "answer": "2", "split": "train"}\n'))
+    assert page.button("import_now").label == "Give 1 task an answer"
+    assert "rewards that are there stay as they are" in html(page)
+    assert "Tasks that are here stay in the split that they have: 1 final." in html(page)
+    page.button("import_now").click().run()
+    found = Workspace(folder).store.tasks.find("T1")
+    assert found is not None
+    assert (found.answer, found.verifier.kind, found.split) == ("2", "numeric", "final")
 
 
 def test_a_wrong_file_is_one_red_line_and_nothing_is_imported(folder: Path) -> None:
