@@ -20,8 +20,8 @@ UNCHECKED = "none"
 """Kind of the verifier of a task that nothing here checks."""
 
 _HOW = (
-    "import tasks with their ids, questions and answers, or name a verifier for all tasks besides their own (one that "
-    "needs no answer where they have none)"
+    "import their answers as tasks with the same ids and questions, or name a verifier for all tasks (a judge needs no "
+    "answers)"
 )
 
 

@@ -72,7 +72,9 @@ def test_they_are_left_out_of_an_evaluation_too(workspace: Workspace) -> None:
 def test_only_where_none_is_left_it_is_refused(workspace: Workspace) -> None:
     came_in(workspace)
     came_in(workspace, "trial", count=1)
-    with pytest.raises(InputError, match=r"Nothing here checks any of the 2 train tasks.*import tasks"):
+    with pytest.raises(
+        InputError, match=r"Nothing here checks any of the 2 train tasks.*import their answers"
+    ):
         workspace.learning.plan(RunConfig())
     add_tasks(workspace, [make_task(id="of-trial", split="trial")])
     assert workspace.evaluating.plan(EvaluationConfig(arms=(Arm(name="n", kind="none"),))).tasks == (
