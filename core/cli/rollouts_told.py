@@ -28,7 +28,7 @@ def _head(report: ImportReport) -> Iterator[str]:
         )
         return
     if report.regraded and not report.added and not report.went_on:
-        here = f", {report.run_id}" if report.run_id else ""
+        here = f" (it is in {report.run_id})" if report.run_id else ""
         told = "would get another reward; nothing was changed." if report.dry_run else "got another reward."
         yield f"Nothing of {report.source} is new{here}; {plural(report.regraded, 'known attempt')} {told}"
         return

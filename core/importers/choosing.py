@@ -147,10 +147,11 @@ def _chosen(
         none = "no score has a number" if not names else "which of several scores is the reward was not said"
         return None, "user", f"{what}: {none}; the verifier of each task is asked, where it has one."
     if not names:
+        column = ", or name their column by a mapping" if block.title == Messages.title else ""
         return (
             None,
             "nobody",
-            f"{what}: no score has a number, so they are ungraded; give rewards with --rewards FILE.",
+            f"{what}: no score has a number, so they are ungraded; give rewards with --rewards FILE{column}.",
         )
     if len(names) > 1:
         listed = ", ".join(map(repr, names[:20])) + (

@@ -141,7 +141,11 @@ def test_a_mapping_that_comes_later_gives_rewards_to_what_came_in_ungraded(
     rows = [{**row(n), "toxicity": 1.0 - n / 4} for n in range(3)]
     for each in rows:
         del each["accuracy"]
-    assert bring(workspace, messages(tmp_path / "a.jsonl", *rows)).unscored == 3
+    first = bring(workspace, messages(tmp_path / "a.jsonl", *rows))
+    assert (first.unscored, first.rewards[0].sentence.endswith("name their column by a mapping.")) == (
+        3,
+        True,
+    )
     path = messages(tmp_path / name, *rows)
     report = bring(workspace, path, mapping={"reward": "toxicity"})
     assert (report.added, report.known, report.conflicts, report.regraded) == (0, 3, 0, 3)
