@@ -55,6 +55,18 @@ def test_an_import_tells_the_same_with_its_run_and_again_that_nothing_changed(tm
     )
 
 
+def test_known_attempts_that_are_graded_anew_are_told_in_the_dry_run_as_in_the_import(tmp_path: Path) -> None:
+    path = str(tau(tmp_path))
+    winnow(tmp_path / "w", "rollouts", "import", path)
+    words = ("rollouts", "import", path, "--score", "reward", "--lower-is-better")
+    lines = [winnow(tmp_path / "w", *words, *more)[1].splitlines()[0] for more in (("--dry-run",), ())]
+    here = "Nothing of gpt-x-airline.json is new (it is in R1); 1 known attempt"
+    assert lines == [
+        f"{here} would get another reward; nothing was changed.",
+        f"{here} got another reward.",
+    ]
+
+
 def test_what_recorded_rollouts_took_was_not_sent_by_us(tmp_path: Path) -> None:
     winnow(tmp_path / "w", "rollouts", "import", str(tau(tmp_path)))
     _, out, _ = winnow(tmp_path / "w", "runs", "show", "R1")
