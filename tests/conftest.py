@@ -18,7 +18,7 @@ from hypothesis import settings
 from core.workspace import Workspace
 from tests.make import ticking
 
-CACHE = os.environ.get("WINNOW_CACHE")
+CACHE, NO_INDEX = os.environ.get("WINNOW_CACHE"), os.environ.get("PIP_NO_INDEX")
 settings.register_profile("winnow", deadline=None)  # timing never decides a test
 settings.load_profile("winnow")
 _numbers = itertools.count()
@@ -27,15 +27,23 @@ NO_MODELS = Path(tempfile.gettempdir()) / "winnow-tests-without-models"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Models that lie on this machine are for tests that say so; before any fixture, which may start a process."""
-    if not {"model", "browser"} & set(item.keywords):
-        os.environ["WINNOW_CACHE"] = str(
-            NO_MODELS / f"{os.getpid()}-{next(_numbers)}"
-        )  # what one fetches, no other has
-    elif CACHE is None:
-        os.environ.pop("WINNOW_CACHE", None)
+    """Models are for tests that say so: the others find none, and pip fetches them none.
+
+    Before any fixture, which may start a process.
+    """
+    if {"model", "browser"} & set(item.keywords):
+        _set("WINNOW_CACHE", CACHE)
+        _set("PIP_NO_INDEX", NO_INDEX)
     else:
-        os.environ["WINNOW_CACHE"] = CACHE
+        _set("WINNOW_CACHE", str(NO_MODELS / f"{os.getpid()}-{next(_numbers)}"))
+        _set("PIP_NO_INDEX", "1")
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
 
 
 @pytest.fixture(autouse=True)

@@ -99,6 +99,21 @@ def test_every_page_is_drawn_whole(page: Registered, which: str, folder: Path, w
     assert decided(folder) == before, "to look at a page changes nothing"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_every_page_is_drawn_when_the_endpoints_that_were_used_are_removed(
+    page: Registered, folder: Path, workspaces: Path
+) -> None:
+    shutil.copytree(workspaces / "sample", folder)
+    models = Workspace(folder).models
+    mine = [one.name for one in models.all() if one.name != "embedded"]
+    assert mine
+    for name in mine:
+        models.remove(name, "ann")
+    found = html(opened(page, ABOUT.get(page.path, "")))
+    assert "This is not here" not in found
+    assert 'class="w-error"' not in found
+
+
 def test_the_long_history_is_longer_than_a_page(workspaces: Path) -> None:
     ws = Workspace(workspaces / "large")
     assert ws.store.groups.count_rollouts() >= 4_000
