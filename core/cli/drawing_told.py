@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from core.cli.desk import plural
+from core.rollout import Usage
+from core.settings import free
 from core.workspace.drawing_anew import DrawingPlan, Drawn
 
 
 def takes(plan: DrawingPlan) -> list[str]:
     """What it takes to have a model draw lessons."""
     most = plan.most
-    money = f", ${most.cost_usd:.4f}" if most.cost_usd else ""
     return [
         f"{plural(plan.rollouts, 'summary', 'summaries')}, {plural(plan.groups, 'contrast')} and "
         f"{plural(plan.batches, 'consolidation')} by {plan.model}: at most {plural(most.calls, 'call')}, about "
-        f"{most.prompt_tokens + most.completion_tokens:,} tokens{money}. Nothing was done.",
+        f"{_tokens(most):,} tokens, {most.dollars(free=free(plan.endpoint))}. Nothing was done.",
         "Retries and second tries come on top, what is in the cache comes off.",
     ]
 
@@ -25,10 +26,10 @@ def drawn_lines(drawn: Drawn) -> list[str]:
     lines = [f"{plural(made.proposed, 'proposal')} from {run.id}{see}."]
     if made.calls:
         calls = ", ".join(f"{n:,} {stage}" for stage, n in made.calls.items())
+        lines.append(f"Calls this time: {calls}, those that the cache answered included.")
+    if run.spent.calls:
         lines.append(
-            f"Calls: {calls}, those that the cache answered included. Sent for {run.id} in all: "
-            f"{plural(run.spent.calls, 'call')}, {run.spent.prompt_tokens + run.spent.completion_tokens:,} tokens, "
-            f"${run.spent.cost_usd:.4f}."
+            f"In all for {run.id}: {run.spent.calls:,} sent, {_tokens(run.spent):,} tokens, {run.spent.dollars()}."
         )
     if failed := made.not_contrasted:
         group, why = next(iter(failed.items()))
@@ -37,3 +38,7 @@ def drawn_lines(drawn: Drawn) -> list[str]:
             "Again: the same with --retry-failed."
         )
     return lines
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens

@@ -249,6 +249,16 @@ def _took(run: Run) -> str:
         f"{'Recorded' if recorded else 'Sent'}: {plural(took.calls, 'call')}, {took.prompt_tokens:,} prompt and "
         f"{took.completion_tokens:,} completion tokens, {cost}"
         + (f"; {plural(saved, 'call')} of its rollouts came from the cache." if saved else ".")
+        + (f" {sent_to_draw(run)}" if recorded and run.spent.calls else "")
+    )
+
+
+def sent_to_draw(run: Run) -> str:
+    """What was really sent for recorded rollouts: to a model that drew lessons from them."""
+    sent = run.spent
+    return (
+        f"Sent to draw lessons: {plural(sent.calls, 'call')}, {sent.prompt_tokens:,} prompt and "
+        f"{sent.completion_tokens:,} completion tokens, {sent.dollars()}."
     )
 
 
@@ -264,9 +274,14 @@ def _untaught(run: Run) -> list[str]:
     if not failed:
         return []
     group, why = next(iter(failed.items()))
+    again = (
+        f"winnow rollouts propose {run.id} --extraction-endpoint NAME --retry-failed"
+        if run.kind == "recorded"
+        else f"winnow run --resume {run.id} --retry-failed"
+    )
     return [
         f"{run.tally.informative - len(failed)} of them were learned from; {plural(len(failed), 'group')} could not be "
-        f"contrasted, the first: {group}: {why} Again: winnow run --resume {run.id} --retry-failed"
+        f"contrasted, the first: {group}: {why} Again: {again}"
     ]
 
 

@@ -134,14 +134,11 @@ class Learning:
         Replies that came are in the cache, so only what is missing is asked for. Gives the number of groups.
 
         Raises:
-            InputError: nothing failed, or it is the rollouts, which were recorded elsewhere.
+            InputError: nothing failed, or the rollouts were recorded elsewhere.
             BusyError: another process works on it.
         """
         with self.holding(run_id):
             run = self._own(run_id)
-            if run.kind == "recorded" and run.extraction.not_contrasted:
-                self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
-                return len(run.extraction.not_contrasted)
             reopened = self._store.groups.reopen_failed(run_id, actor) + len(run.extraction.not_contrasted)
             if run.extraction.not_contrasted:
                 self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
@@ -243,9 +240,21 @@ class Learning:
         with self.holding(run_id):
             run = self._store.runs.get(run_id)
             if retry_failed:
-                self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
+                self._contrast_anew(run)
             config = asked or run.config.model_copy(update={"extraction_endpoint": None})
             return self._propose(run, actor, progress, config, wishes)
+
+    def ask_again(self, run_id: str) -> None:
+        """Let a model that is asked next be asked anew about groups that could not be contrasted.
+
+        Raises:
+            BusyError: another process works on the run.
+        """
+        with self.holding(run_id):
+            self._contrast_anew(self._store.runs.get(run_id))
+
+    def _contrast_anew(self, run: Run) -> None:
+        self._store.groups.contrast_anew(list(run.extraction.not_contrasted))
 
     def _propose(self, run: Run, actor: str, progress: Progress, config: RunConfig, wishes: Wishes) -> Drawn:
         """Draw lessons from a run that is held."""

@@ -133,7 +133,7 @@ def _with_model(ws: Workspace, run: Run, endpoint: str) -> None:
 
 def _begin(ws: Workspace, run: Run, asked: RunConfig) -> None:
     if run.extraction.not_contrasted:  # the replies in the cache were of no use
-        ws.learning.retry(run.id, session.me())
+        ws.learning.ask_again(run.id)
     ws.jobs.enqueue(run.id, session.me(), asked, asking=True)
 
 

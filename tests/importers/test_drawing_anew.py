@@ -110,7 +110,8 @@ def test_what_was_sent_is_booked_under_the_run_and_told(
     lines = script.lines("rollouts propose R1 --extraction-endpoint extractor")
     spent = workspace.store.runs.get("R1").spent
     assert spent.calls == len(noted.asked)
-    assert f"Sent for R1 in all: {spent.calls} calls" in lines
+    assert f"In all for R1: {spent.calls} sent" in lines
+    assert f"Sent to draw lessons: {spent.calls} calls" in script.lines("runs show R1")
     assert workspace.store.spending.of_run("R1") == spent
 
 
@@ -157,6 +158,8 @@ def test_groups_that_could_not_be_contrasted_are_told_and_asked_about_anew_when_
     noted.speechless = True
     said = script("rollouts propose R1 --extraction-endpoint extractor", code=1)
     assert len(said["drawn"]["not_contrasted"]) == TASKS
+    again = "winnow rollouts propose R1 --extraction-endpoint NAME --retry-failed"
+    assert again in script.lines("runs show R1")
     noted.speechless = False
     script("rollouts propose R1")
     assert len(workspace.store.runs.get("R1").extraction.not_contrasted) == TASKS, "nobody was asked"

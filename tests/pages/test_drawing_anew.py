@@ -104,6 +104,21 @@ def test_a_cap_that_was_reached_is_told_and_the_job_goes_on_under_other_caps(
     assert page.button("caps_resume")
 
 
+def test_groups_that_could_not_be_contrasted_are_asked_about_anew(
+    ws: Workspace, extractor: StubServer
+) -> None:
+    run = ws.store.runs.get("R1")
+    failed = {"not_contrasted": {"R1-0001": "unreadable"}, "suggested": 1, "quarantined": 1}
+    ws.store.runs.save_extraction("R1", run.extraction.model_copy(update=failed))
+    page = opened()
+    page.selectbox("run_draw_by").set_value("extractor").run()
+    page.button("run_draw").click().run()
+    assert (ws.store.groups.contrast_attempt("R1-0001"), ws.store.groups.contrast_attempt("R1-0002")) == (
+        1,
+        0,
+    )
+
+
 def test_a_run_whose_rewards_changed_says_so_and_offers_to_draw_again(ws: Workspace) -> None:
     ws.learning.propose("R1", "ann")
     assert "changed after" not in html(opened())
