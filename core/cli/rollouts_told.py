@@ -38,9 +38,12 @@ def _head(report: ImportReport) -> Iterator[str]:
         f"{would} in from {report.source}{into}; {report.informative:,} informative"
         + ("; nothing was imported." if report.dry_run else ".")
     )
-    if report.went_on:
+    if n := report.went_on - report.retried:
         would = "would take" if report.dry_run else "took"
-        yield f"{plural(report.went_on, 'session')} went on, and {would} the place of the earlier state."
+        yield f"{plural(n, 'session')} went on, and {would} the place of the earlier state."
+    if report.retried:
+        would = "would come" if report.dry_run else "came"
+        yield f"{plural(report.retried, 'attempt')} that had broken off {would} in with a result."
     if report.regraded:
         would = "would get" if report.dry_run else "got"
         yield f"{plural(report.regraded, 'known attempt')} {would} another reward."

@@ -58,6 +58,7 @@ def row_of(attempt: Attempt, placed: Placed, became: Became) -> Row:
         "rollout_id": became.rollout_id,
         "changed": int(became.changed),
         "went_on": int(became.went_on),
+        "retried": int(became.retried),
         "weighed": int(bool(attempt.verdicts)),
         "apart": int(placed.apart),
         "orphans": attempt.orphans,

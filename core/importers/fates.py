@@ -6,7 +6,9 @@
    neighbouring file changed, or Winnow reads more of it): only a reward is taken from it, one that was missing, or
    that the user names.
 2. An attempt that is known by an id of its own, and that went on since, takes the place of its earlier state.
-3. Another attempt under a number that is taken, or under such an id, is a conflict.
+3. One that broke off for reasons outside the agent, and comes again under its number or id with a result, gives way to
+   it; a result never gives way to one that broke off.
+4. Another attempt under a number that is taken, or under such an id, is a conflict.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ class Here(Protocol):
 
     def of_id(self, own_id: str) -> Earlier | None: ...
 
+    def earlier(self, rollout_id: str) -> Earlier | None: ...
+
     def group_key_of(self, rollout_id: str) -> str | None: ...
 
     def task_of(self, key: str) -> str | None: ...
@@ -50,6 +54,9 @@ class Nowhere:
         return None
 
     def of_id(self, own_id: str) -> Earlier | None:
+        return None
+
+    def earlier(self, rollout_id: str) -> Earlier | None:
         return None
 
     def group_key_of(self, rollout_id: str) -> str | None:
@@ -105,7 +112,9 @@ class Became(NamedTuple):
     by_place: bool = False
     """It is known by its place in a file alone."""
     went_on: bool = False
-    """It is known by its id, and goes on from what is here."""
+    """It takes the place of what is here: it is known by its id and goes on from that, or was tried again."""
+    retried: bool = False
+    """What is here had broken off, and it has a result."""
     earlier: Earlier | None = None
     """What is here under its id, where that says something else."""
     twin: Twin | None = None
@@ -168,6 +177,10 @@ class Fates:
         now = Attempt.model_validate_json(masked.model_dump_json()).trajectory  # as it would be read again
         scores = {name: seen.value for name, seen in masked.scores.items() if seen.value is not None}
         agree = all(scores.get(n) == value for n, value in earlier.scores.items() if value is not None)
+        if there.error is not None and masked.error is None:
+            if self._here.task_of(placed.task) != there.task_id:
+                return became
+            return Became("known", there.id, went_on=True, retried=True)
         if now == there.trajectory:
             if masked.error != there.error:
                 return became
@@ -177,6 +190,8 @@ class Fates:
         if goes_on(now, there.trajectory):
             return Became("known", there.id)
         if self._here.task_of(placed.task) != there.task_id or not goes_on(there.trajectory, now):
+            return became
+        if masked.error is not None and there.reward is not None:
             return became
         if there.model and there.model != masked.model:
             self._spool.remark(
@@ -224,12 +239,19 @@ class Fates:
             return Became("new")
         what = f"attempt {attempt.repeat} of task {(attempt.task_id or attempt.question)[:60]!r}"
         numbered = (placed.group, placed.scope, attempt.repeat)
-        if place := self._spool.place_of_number(*numbered):
+        rollout = self._here.rollout_of_number(*numbered)
+        there = self._here.earlier(rollout) if rollout is not None else None
+        tried_again = there is not None and (there.rollout.error is None) != (attempt.error is None)
+        if place := self._spool.place_of_number(*numbered, ended=tried_again):
+            if tried_again and attempt.error is not None:
+                return Became("known", rollout)
             return Became("conflict", why=f"{what} is already at {place}, with other content")
-        if rollout := self._here.rollout_of_number(*numbered):
-            why = f"{what} is in the workspace as {rollout}, with other content; that one stays"
-            return Became("conflict", rollout, why)
-        return Became("new")
+        if rollout is None:
+            return Became("new")
+        if tried_again and attempt.error is not None:
+            return Became("known", rollout)
+        why = f"{what} is in the workspace as {rollout}, with other content; that one stays"
+        return Became("conflict", rollout, why, earlier=there if tried_again else None)
 
 
 def _told_apart(attempt: Attempt) -> bool:

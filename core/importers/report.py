@@ -154,7 +154,9 @@ class ImportReport(Record):
     known: int = 0
     """In the workspace already."""
     went_on: int = 0
-    """Of those that are known, how many went on since, and take the place of their earlier state."""
+    """Of those that are known, how many went on since or were tried again: they take the earlier state's place."""
+    retried: int = 0
+    """Of `went_on`, how many had broken off, and came again with a result."""
     duplicates: int = 0
     """The same attempt again, in these files."""
     conflicts: int = 0

@@ -113,6 +113,7 @@ def _outcomes(spool: Spool) -> dict[str, int]:
         "errors": outcomes.get("error", 0),
         "known": fates.get("known", 0),
         "went_on": _number(spool, "SELECT count(*) AS n FROM attempts WHERE went_on"),
+        "retried": _number(spool, "SELECT count(*) AS n FROM attempts WHERE went_on AND retried"),
         "duplicates": fates.get("duplicate", 0),
         "conflicts": fates.get("conflict", 0),
         "children": fates.get("child", 0),

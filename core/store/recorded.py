@@ -61,8 +61,13 @@ class RecordedAttempts:
 
     def of_id(self, own_id: str) -> Earlier | None:
         """What the attempt with this id of the file's own became; None where it is new."""
+        rollout_id = self.rollout_of_id(own_id)
+        return None if rollout_id is None else self.earlier(rollout_id)
+
+    def earlier(self, rollout_id: str) -> Earlier | None:
+        """What is here of the attempt that became a rollout; None where it was not recorded elsewhere."""
         row = self._database.row(
-            "SELECT rollout_id, group_key, scores FROM recorded_attempts WHERE own_id = ?", own_id
+            "SELECT rollout_id, group_key, scores FROM recorded_attempts WHERE rollout_id = ?", rollout_id
         )
         if row is None:
             return None

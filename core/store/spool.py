@@ -20,7 +20,7 @@ Fate = Literal["new", "known", "duplicate", "conflict", "child"]
 Said = Literal["all", "changed", "none"]
 """Of which known attempts the user says the reward: of all, of those that read otherwise now, or of none."""
 
-VERSION = 5
+VERSION = 6
 """Of the schema: a spool of another version is not gone on with."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     own INTEGER NOT NULL, broken INTEGER NOT NULL, reward REAL, outcome TEXT NOT NULL DEFAULT '', rollout_id TEXT,
     changed INTEGER NOT NULL DEFAULT 0, went_on INTEGER NOT NULL DEFAULT 0, said INTEGER NOT NULL DEFAULT 0,
     succeeded INTEGER NOT NULL, failed INTEGER NOT NULL, no_result INTEGER NOT NULL, unknown INTEGER NOT NULL,
+    retried INTEGER NOT NULL DEFAULT 0,
     weighed INTEGER NOT NULL DEFAULT 0, verified INTEGER NOT NULL DEFAULT 0, apart INTEGER NOT NULL DEFAULT 1,
     orphans INTEGER NOT NULL, calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, cost_usd REAL NOT NULL, size INTEGER NOT NULL, body BLOB
@@ -299,12 +300,12 @@ class Spool:
         )
         self._execute(f"DELETE FROM superseded WHERE {which}", *parameters)
 
-    def place_of_number(self, group: str, scope: str, repeat: int) -> str | None:
-        """Where the attempt of a number stands among what was read."""
+    def place_of_number(self, group: str, scope: str, repeat: int, *, ended: bool = False) -> str | None:
+        """Where the attempt of a number stands among what was read; with `ended`, of those that did not break off."""
         row = self._row(
             "SELECT place FROM attempts WHERE grp = ? AND scope = ? AND repeat = ? AND fate IN ('new', 'known')"
-            " LIMIT 1",
-            *(group, scope, repeat),
+            " AND NOT (? AND broken) LIMIT 1",
+            *(group, scope, repeat, ended),
         )
         return row["place"] if row else None
 

@@ -291,9 +291,12 @@ class Recording:
         return settled
 
     def _gone_on(self, rollout: Rollout, due: _Due, into: Into, config: RewardConfig) -> Rollout:
-        """The rollout as its attempt is now; itself where it did not go on, or another import was faster."""
+        """The rollout as its attempt is now: it went on, or was tried again; itself where another import was faster."""
         one = due.went_on.get(rollout.id)
-        if one is None or not goes_on(rollout.trajectory, one.attempt.trajectory):
+        if one is None:
+            return rollout
+        retried = rollout.error is not None and one.attempt.error is None
+        if not retried and not goes_on(rollout.trajectory, one.attempt.trajectory):
             return rollout
         later = _later(rollout, one, config)
         steps, messages = len(later.trajectory.steps), len(later.trajectory.messages)
@@ -302,6 +305,7 @@ class Recording:
             "rollout.went_on",
             rollout.id,
             source=into.source,
+            retried=retried,
             messages=[len(rollout.trajectory.messages), messages],
             steps=[len(rollout.trajectory.steps), steps],
         )

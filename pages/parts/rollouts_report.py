@@ -59,7 +59,8 @@ def sums(report: ImportReport) -> None:
             (f"{report.steps.total:,}", "tool calls"),
             (f"{tokens:,}", "tokens"),
             *([(words.money(usage.cost_usd), "spent")] if usage.cost_usd else []),
-            *([(f"{report.went_on:,}", "went on since")] if report.went_on else []),
+            *([(f"{n:,}", "went on since")] if (n := report.went_on - report.retried) else []),
+            *([(f"{report.retried:,}", "broken off, now with a result")] if report.retried else []),
             *([(f"{report.regraded:,}", "known with another reward")] if report.regraded else []),
         ]
     )
