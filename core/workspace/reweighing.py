@@ -143,11 +143,13 @@ def sources(rollouts: Sequence[Rollout], reward: RewardConfig) -> frozenset[Sour
     """Who said how well rollouts did: verifiers, those who recorded them, or both."""
     found = set[Source]()
     for r in rollouts:
-        if r.components.get(RECORDED) is not None and reward.verifier_weights.get(RECORDED, 1.0) > 0:
+        judged = set(r.scores)
+        if NAMED in r.components:
             found.add("recorded")
-            judged = r.scores.keys() & reward.verifiers.keys() if NAMED not in r.components else ()
-        else:
-            judged = r.scores.keys()
+            judged.clear()
+        elif r.components.get(RECORDED) is not None and reward.verifier_weights.get(RECORDED, 1.0) > 0:
+            found.add("recorded")
+            judged &= reward.verifiers.keys()
         if judged:
             found.add("verifiers")
     return frozenset(found)

@@ -31,7 +31,7 @@ def start_over() -> None:
 def reward(label: str, key: str) -> float | None:
     """One end of a range of rewards, which may be any numbers; empty = no end."""
     return st.number_input(
-        label,
+        safe.label(label),
         value=address.number(key),
         step=0.05,
         key=key,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import streamlit as st
 
 from core.workspace import Workspace
 from pages.parts import laid_down, uploads
@@ -70,7 +71,7 @@ def test_what_was_uploaded_is_gone_when_the_server_was_stopped() -> None:
     path = asyncio.run(serve())
     assert not path.exists()
     assert not list(Path(tempfile.gettempdir()).glob("winnow-upload-*"))
-    uploads._folder.clear()  # type: ignore[attr-defined]  # of `st.cache_resource`
+    st.cache_resource.clear()
 
 
 def test_what_a_killed_process_left_is_removed_at_the_next_start(temporary: Path) -> None:
