@@ -34,11 +34,12 @@ def reward(label: str, key: str) -> float | None:
         safe.label(label),
         value=address.number(key),
         step=0.05,
+        format="%g",
         key=key,
         bind="query-params",
         placeholder="any",
         on_change=start_over,
-        width=120,
+        width=140,
     )
 
 
@@ -53,7 +54,7 @@ def asked() -> RolloutFilter:
             placeholder='words, or a "phrase in quotes"',
             max_chars=500,
             on_change=start_over,
-            width=330,
+            width=230,
         )
         names = {"": "All runs", **{r.id: r.id for r in runs}}
         run = st.selectbox(
@@ -64,7 +65,7 @@ def asked() -> RolloutFilter:
             format_func=names.__getitem__,
             bind="query-params",
             on_change=start_over,
-            width=130,
+            width=120,
         )
         tools = {"": "any", **{t: t for t in ws.store.rollout_search.tools(run)}}
         tool = st.selectbox(
@@ -75,7 +76,7 @@ def asked() -> RolloutFilter:
             format_func=tools.__getitem__,
             bind="query-params",
             on_change=start_over,
-            width=160,
+            width=130,
         )
         outcome = st.selectbox(
             "Outcome",
@@ -85,10 +86,10 @@ def asked() -> RolloutFilter:
             format_func=OUTCOMES.__getitem__,
             bind="query-params",
             on_change=start_over,
-            width=160,
+            width=140,
         )
-        least = reward("Reward from", "rollouts_from_reward")
-        most = reward("to", "rollouts_to_reward")
+        least = reward("Reward at least", "rollouts_from_reward")
+        most = reward("at most", "rollouts_to_reward")
         whole = st.toggle(
             "Whole trajectories",
             bool(address.handed("rollouts_whole")),
