@@ -5,6 +5,7 @@ WinnowError
   - NotFoundError          an id or a name that is not in this workspace
   - TrustError             the local configuration does not allow it
   - PackError              a pack that cannot be trusted or read
+  - AlikeError             the arms of an evaluation would all send the same
   - SandboxError           code that cannot be confined here, or may not run; it did not
 + ModelError              a model call gave nothing usable; trying again may help
   - ModelUnavailableError network, time-out, rate limit, bad key, model file not to be had
@@ -42,6 +43,10 @@ class PackError(InputError):
 
 class UnknownFormError(PackError):
     """A file of lessons is in none of the forms that are recognised."""
+
+
+class AlikeError(InputError):
+    """The arms of an evaluation would all send the same, so that there is nothing to compare."""
 
 
 class SandboxError(InputError):

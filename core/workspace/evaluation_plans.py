@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from core.errors import InputError
+from core.errors import AlikeError, InputError
 from core.evaluation import made_of, reach_of
 from core.experience import GENERAL, Delete, Operation
 from core.library import Library
@@ -262,7 +262,7 @@ def _alike(config: EvaluationConfig, libraries: Mapping[str, Library], tasks: Se
 def _refuse_one_way(config: EvaluationConfig, alike: Sequence[_Alike]) -> None:
     """Refuse to compare arms that all send the same."""
     if any(len(one.names) == len(config.arms) for one in alike):
-        raise InputError(
+        raise AlikeError(
             f"There is nothing to compare: {alike[0].told}. Publish lessons for them first, or take an arm that "
             "differs."
         )

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.errors import WinnowError
+from core.errors import AlikeError, WinnowError
 from core.proof import EvaluationConfig
 from pages.parts import (
     evaluation_arms,
@@ -42,6 +42,9 @@ with plan_side:
         config = EvaluationConfig.read(settings, where="eval")
         with st.spinner("Counting …"):
             found = evaluation_plan.outlook(ws, config)
+    except AlikeError as e:  # nobody did anything wrong: a library may yet be empty
+        safe.html('<div class="w-warn">{note}</div>', note=e)
+        st.stop()
     except WinnowError as e:
         red_line(evaluation_arms.problem(e))
         st.stop()

@@ -98,6 +98,7 @@ def test_what_is_published_stands_in_the_stored_messages_of_the_next_run(workspa
     assert run.library_version == 1
 
 
+@pytest.mark.model
 def test_what_does_not_fit_the_injection_budget_is_left_out_and_recorded(workspace: Workspace) -> None:
     add_tasks(workspace, make_tasks(2))
     publish(workspace, "Answer with the number alone, and with nothing before or after it at all.")

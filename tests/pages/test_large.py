@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.proof import Arm
+from core.proof import Arm, ArmLesson
 from core.rollout import Event
 from core.workspace import Workspace
 from tests.bench.large import Size
@@ -55,10 +55,11 @@ def _sample(folder: Path) -> None:
 
 
 def _evaluate(ws: Workspace) -> None:
-    """An evaluation of no library against the first version, on trial tasks of its own."""
+    """An evaluation of no library against a lesson of a file, on trial tasks of its own."""
     add_endpoint(ws)
     add_trial_tasks(ws, 40)
-    evaluated(ws, config(NONE, Arm(name="version 1", kind="version", version=1)))
+    by_hand = Arm(name="by hand", kind="text", lessons=(ArmLesson(text="Answer with the number alone."),))
+    evaluated(ws, config(NONE, by_hand))
 
 
 @pytest.fixture
