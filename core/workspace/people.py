@@ -30,7 +30,7 @@ LONGEST = 120
 
 Needs = Mapping[str, "Role | Needs"]
 
-LEARNING: Needs = dict.fromkeys(("start", "retry", "cancel", "propose", "work"), "reviewer")
+LEARNING: Needs = dict.fromkeys(("start", "retry", "cancel", "propose", "ask_again", "work"), "reviewer")
 EVALUATING: Needs = dict.fromkeys(("start", "retry", "cancel", "work"), "reviewer")
 JOBS = (
     *("enqueue", "resume", "pause", "cancel", "requeue", "claim", "beat", "end", "end_cancel"),

@@ -90,7 +90,7 @@ def test_a_run_on_tasks_that_nothing_can_check_is_refused_in_one_sentence(
     config = add_stub(workspace, "http://127.0.0.1:9/v1").model_copy(
         update={"domains": ("tau-bench airline",)}
     )
-    with pytest.raises(InputError, match="Nothing here checks its tasks"):
+    with pytest.raises(InputError, match="Nothing here checks any of the 10 train tasks asked for"):
         workspace.learning.start(RunConfig(**config.model_dump()), "ann")
 
 
