@@ -112,7 +112,7 @@ READING = {
     "correcting": "author of",
     "crediting": "in_sample waiting",
     "evaluating": "html plan report spread",
-    "intake": "columns formats look mend read_tasks weigh_tasks",
+    "intake": "as_here columns formats look mend read_tasks weigh_tasks",
     "jobs": "due ended find newest of_run subject",
     "learning": "asking busy holding plan plan_drawing untaught",
     "measuring": "alarms measured of of_lessons of_proposals",
