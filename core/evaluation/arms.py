@@ -21,6 +21,7 @@ FORMS = (
 NOT_YET = 10**9
 """Number of a lesson that a proposal would add: it goes by the id of the proposal instead."""
 
+SHUFFLED = "the version's own with their words shuffled"
 _HEADING = re.compile(r"#{1,6}\s+(.+)")
 _BULLET = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 
@@ -173,10 +174,10 @@ def made_of(arm: Arm, base: Library) -> str:
     if arm.kind != "random" or not len(base):
         return ""
     shuffled = sum(max(0, len(own) - len(others)) for _, own, others in _to_draw(base))
-    return (
-        f"Of its {len(base)} lesson{'s' if len(base) > 1 else ''}, {len(base) - shuffled} of other domains and "
-        f"{shuffled} the version's own with their words shuffled."
-    )
+    parts = [
+        f"{n} {what}" for n, what in ((len(base) - shuffled, "of other domains"), (shuffled, SHUFFLED)) if n
+    ]
+    return f"Its {len(base)} lesson{'s' if len(base) > 1 else ''}: {', '.join(parts)}."
 
 
 def _shuffled(text: str, rng: random.Random) -> str:

@@ -91,7 +91,7 @@ def test_how_much_of_a_random_library_is_its_own_with_words_shuffled_is_said(
     add_tasks(workspace, make_tasks(3, split="trial"))
     publish(workspace, *(Add(text=f"Sum rule {i} is long.", domain="sums") for i in range(3)))
     publish(workspace, Add(text="City rule 1 is long.", domain="cities"))
-    told = "Of its 4 lessons, 2 of other domains and 2 the version's own with their words shuffled."
+    told = "Its 4 lessons: 2 of other domains, 2 the version's own with their words shuffled."
     assert made_of(RANDOM, workspace.store.versions.library()) == told
     assert made_of(NEWEST, workspace.store.versions.library()) == ""
     assert plan(workspace, NONE, RANDOM).notes == (f"random: {told}",)
