@@ -35,8 +35,10 @@ GATE = (
 )
 """The run whose gate began an evaluation, and whose job works on it."""
 JOB = (
-    f"(SELECT state FROM jobs WHERE subject IN (e.id, ({GATE.format('e.id')})) ORDER BY number DESC LIMIT 1)"
+    "(SELECT state FROM jobs WHERE subject IN (e.id, CASE WHEN e.purpose IN ('gate', 'fresh') THEN"
+    f" ({GATE.format('e.id')}) END) ORDER BY number DESC LIMIT 1)"
 )
+"""State of the newest job that works on an evaluation."""
 STANDS = "m.width IS NULL, coalesce(m.body ->> '$.fresh', 0) DESC, e.number DESC"
 """Which measurement of several stands, the first in this order: the newest, but one that has an interval goes before
 one that is of too few tasks for it, and one on fresh tasks before those that selected."""
