@@ -222,6 +222,10 @@ def _why(log: Path, code: int) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     errors = [line for line in lines if re.match(r"[\d.]+ E ", line)]
     said = errors[0] if errors else next((line for line in reversed(lines) if line), "")
+    if said.startswith(
+        ('File "', "Traceback ")
+    ):  # llama.cpp ended the process while Python told of the error
+        said = f"it ended with code {code} while it loaded the model"
     said = re.sub(r"^[\d.]+ [A-Z] +", "", said)[:200].rstrip(".")
     if code < 0:
         name = next((s.name for s in signal.Signals if s == -code), str(-code))

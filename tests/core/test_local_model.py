@@ -558,6 +558,14 @@ def test_a_killed_server_is_replaced_at_the_next_use() -> None:
     assert request("/v1/models", local_model.acquire().api_key).status == 200
 
 
+def test_a_trace_that_breaks_off_is_no_reason(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text('Traceback (most recent call last):\n  File "child.py", line 205, in <module>\n')
+    assert server._why(log, 1) == "it ended with code 1 while it loaded the model"
+    log.write_text("Traceback (most recent call last):\nRuntimeError: no magic\n")
+    assert server._why(log, 1) == "RuntimeError: no magic"
+
+
 @pytest.mark.model
 @pytest.mark.usefixtures("cached")
 def test_a_start_that_fails_says_why_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
